@@ -65,7 +65,6 @@ class Backend:
         Of its code and weights.
     install
         The command that installs an optional backend; empty for those that come with ``music_evals[audio]``.
-
     """
 
     feature: str
@@ -94,7 +93,6 @@ class Backend:
         ------
         MissingBackendError
             A package that it needs is not installed.
-
         """
         self.package_versions()
         return _function(self.function)
@@ -106,7 +104,6 @@ class Backend:
         ------
         MissingBackendError
             One is not installed; says how to install it.
-
         """
         versions = {}
         for package in self.packages:
@@ -126,7 +123,6 @@ class Backend:
             A package that it needs is not installed.
         BackendError
             Its weights are not there.
-
         """
         return {
             "backend": self.name,
@@ -305,7 +301,6 @@ def get_backend(feature: str, name: str | None = None) -> Backend:
     ------
     UnknownNameError
         No such feature, or no such backend of it; names the nearest.
-
     """
     if feature not in BACKENDS:
         raise UnknownNameError("feature", feature, BACKENDS)
@@ -324,7 +319,6 @@ def choose_backends(backends: Mapping[str, str] | None = None) -> dict[str, Back
     ------
     UnknownNameError
         No such feature, or no such backend of it.
-
     """
     named = dict(backends or {})
     chosen = {feature: get_backend(feature, named.pop(feature, None)) for feature in BACKENDS}

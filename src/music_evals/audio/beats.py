@@ -75,7 +75,6 @@ def fit_tempo(times_sec: FloatArray) -> float:
     --------
     >>> round(fit_tempo(np.array([0.0, 0.5, 1.0, 2.0, 2.5])), 6)
     120.0
-
     """
     if len(times_sec) < MIN_BEATS_OF_A_TEMPO:
         return float("nan")
@@ -152,7 +151,6 @@ def beats_within(evidence: Beats, slowest_bpm: float = SLOWEST_BPM, fastest_bpm:
     -------
     Beats
         None where no beat of such a tempo fits into the recording.
-
     """
     frames_sec = np.arange(len(evidence.log_odds)) / FRAME_RATE_HZ
     first, last = evidence.span_sec
@@ -283,7 +281,6 @@ def decode_beats(
     -------
     FloatArray
         Shape (n,).
-
     """
     rate = UPSAMPLING * FRAME_RATE_HZ
     n = UPSAMPLING * (len(log_odds) - 1) + 1

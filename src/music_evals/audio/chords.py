@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -31,21 +31,21 @@ def recognise_chords(audio: Audio) -> Chords:
     """Recognise major and minor triads; where nothing sounds the label is `NO_CHORD`.
 
     Steps: chroma on a logarithmic scale that leans to the accompaniment (`accompaniment_chroma`); median over time;
-    cosine with a template of each triad, whose notes bring four harmonics; softmax; Viterbi path.
-
-    Parameters
-    ----------
-    audio
-        The recording.
-
-    Returns
-    -------
-    Chords
-        From 0 to the end of the recording; equal neighbours are one chord.
-
+    cosine with a template of each triad, whose notes bring four harmonics; softmax; Viterbi path. The chords reach from
+    0 to the end of the recording; equal neighbours are one chord.
     """
     chroma = median_filter(accompaniment_chroma(audio)[:, ::DECIMATION], MEDIAN_FRAMES)
-    path = viterbi(log_softmax(TEMPERATURE * _cosines(chroma)), STAY)
+    # a unit vector for each label, shape (24, 12)
+    note = np.zeros(12)
+    for harmonic in range(1, HARMONICS + 1):
+        note[round(12 * np.log2(harmonic)) % 12] += HARMONIC_DECAY ** (harmonic - 1)
+    triads = [np.sum([np.roll(note, step) for step in steps], axis=0) for steps in ((0, 4, 7), (0, 3, 7))]
+    rows = np.stack([np.roll(triad, root) for triad in triads for root in range(12)])
+    unit: npt.NDArray[np.float64] = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    # how well each frame fits each triad, shape (24, n_frames)
+    norms = np.linalg.norm(chroma, axis=0)
+    cosines: npt.NDArray[np.float64] = unit @ chroma / np.where(norms > 0, norms, 1)
+    path = viterbi(log_softmax(TEMPERATURE * cosines), STAY)
     sounds = sounding_frames(audio)[: len(path) * DECIMATION : DECIMATION]
     states = np.where(sounds, path, len(CHORD_LABELS))
     # frame t is centred at t hops: it reaches half a hop to either side
@@ -63,29 +63,10 @@ def log_softmax(scores: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
 def states_to_chords(states: npt.NDArray[np.intp], edges_sec: npt.NDArray[np.float64]) -> Chords:
     """Return chords from the state of each stretch of time; equal neighbours become one.
 
-    Parameters
-    ----------
-    states
-        Index in `CHORD_LABELS`, or their number for no chord, shape (n,).
-    edges_sec
-        Where the stretches begin, and where the last one ends, shape (n + 1,).
-
+    States are indices in `CHORD_LABELS`, or their number for no chord, shape (n,); edges are where the stretches begin,
+    and where the last one ends, shape (n + 1,).
     """
     labels = [*CHORD_LABELS, NO_CHORD]
     starts = np.flatnonzero(np.diff(states, prepend=-1))
     edges_sec = np.append(edges_sec[starts], edges_sec[-1])
     return Chords(np.stack([edges_sec[:-1], edges_sec[1:]], axis=1), tuple(labels[state] for state in states[starts]))
-
-
-def _cosines(chroma: npt.NDArray[np.floating[Any]]) -> npt.NDArray[np.float64]:
-    """Return how well each frame fits each triad, shape (24, n_frames)."""
-    norms = np.linalg.norm(chroma, axis=0)
-    # a unit vector for each label, shape (24, 12)
-    note = np.zeros(12)
-    for harmonic in range(1, HARMONICS + 1):
-        note[round(12 * np.log2(harmonic)) % 12] += HARMONIC_DECAY ** (harmonic - 1)
-    triads = [np.sum([np.roll(note, step) for step in steps], axis=0) for steps in ((0, 4, 7), (0, 3, 7))]
-    rows = np.stack([np.roll(triad, root) for triad in triads for root in range(12)])
-    unit: npt.NDArray[np.float64] = rows / np.linalg.norm(rows, axis=1, keepdims=True)
-    cosines: npt.NDArray[np.float64] = unit @ chroma / np.where(norms > 0, norms, 1)
-    return cosines

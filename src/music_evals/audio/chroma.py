@@ -26,17 +26,8 @@ CONTOUR_HOP: Final = 1600  # samples; 0.1 s at 16 kHz
 def compute_chroma(audio: Audio) -> Chroma:
     """Fold the constant-Q spectrogram into pitch classes, around the recording's own tuning.
 
-    Parameters
-    ----------
-    audio
-        The recording.
-
-    Returns
-    -------
-    Chroma
-        Shape (12, n_frames), 512 samples a frame; the strongest pitch class of a frame is 1, and a silent frame
-        (60 dB below the loudest) all 0.
-
+    Its shape is (12, n_frames), 512 samples a frame; the strongest pitch class of a frame is 1, and a silent frame
+    (60 dB below the loudest) all 0.
     """
     chroma = fold_matrix(tuning(audio)) @ constant_q(audio)
     strongest = chroma.max(axis=0)

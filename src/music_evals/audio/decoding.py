@@ -72,74 +72,54 @@ def open_ffmpeg(path: Path, container: Container) -> Iterator[FFmpegStream]:
         protocol, name = ("pipe", "pipe:0") if container.mends else ("file", f"file:{path.absolute()}")
         source = ["-protocol_whitelist", protocol, "-f", _DEMUXERS[container.format], "-i", name]
         floats = ["-map", "0:a:0", "-map_metadata", "-1", "-c:a", "pcm_f32be", "-f", "au", "pipe:1"]
+        command = ["ffmpeg", "-nostdin", "-hide_banner", "-v", "error", "-xerror", "-threads", "1", *source, *floats]
+        stdin = subprocess.DEVNULL if mended is None else mended
         process = stack.enter_context(
-            _running(
-                ["ffmpeg", "-nostdin", "-hide_banner", "-v", "error", "-xerror", "-threads", "1", *source, *floats],
-                mended,
-                messages,
-            )
+            subprocess.Popen(command, stdin=stdin, stdout=subprocess.PIPE, stderr=messages)  # noqa: S603
         )
-        yield FFmpegStream(process, messages, path, container)
+        stack.callback(process.kill)  # where nobody read on to the end
+        late = threading.Event()
 
+        def end() -> None:
+            late.set()
+            process.kill()
 
-@contextlib.contextmanager
-def _running(command: list[str], content: IO[bytes] | None, messages: IO[bytes]) -> Iterator[_Process]:
-    stdin = subprocess.DEVNULL if content is None else content
-    with subprocess.Popen(command, stdin=stdin, stdout=subprocess.PIPE, stderr=messages) as popen:  # noqa: S603
-        process = _Process(popen)
-        try:
-            yield process
-        finally:
-            process.kill()  # where nobody read on to the end
-
-
-class _Process:
-    """The running command, which is killed when its time is over."""
-
-    def __init__(self, popen: subprocess.Popen[bytes]) -> None:
-        self._popen = popen
-        self.late = False
-        self._timer = threading.Timer(TIMEOUT_SEC, self._end)
-        self._timer.daemon = True
-        self._timer.start()
-
-    def read(self, n_bytes: int) -> bytes:
-        if self._popen.stdout is None:
-            return b""
-        return self._popen.stdout.read(n_bytes)
-
-    def wait(self) -> int:
-        return self._popen.wait()
-
-    def kill(self) -> None:
-        self._timer.cancel()
-        self._popen.kill()
-
-    def _end(self) -> None:
-        self.late = True
-        self._popen.kill()
+        timer = threading.Timer(TIMEOUT_SEC, end)
+        timer.daemon = True
+        timer.start()
+        stack.callback(timer.cancel)
+        yield FFmpegStream(process, late, messages, path, container)
 
 
 class FFmpegStream:
     """Samples as the command writes them: an AU stream of floats, which states rate and channels."""
 
-    def __init__(self, process: _Process, messages: IO[bytes], path: Path, container: Container) -> None:
-        self._process, self._messages, self._path, self._container = process, messages, path, container
-        head = process.read(_AU_HEADER.size)
+    def __init__(
+        self,
+        process: subprocess.Popen[bytes],
+        late: threading.Event,
+        messages: IO[bytes],
+        path: Path,
+        claims: Container,
+    ) -> None:
+        assert process.stdout is not None  # it is a pipe
+        self._process, self._late, self._samples = process, late, process.stdout
+        self._messages, self._path, self._container = messages, path, claims
+        head = self._samples.read(_AU_HEADER.size)
         if len(head) < _AU_HEADER.size:
             self._check_end()
             raise UnreadableFileError(f"{path}: ffmpeg found no audio in it")
         magic, start, _, coding, self.rate, self.channels = _AU_HEADER.unpack(head)
         if magic != b".snd" or coding != _AU_FLOAT or start < len(head):
             raise UnreadableFileError(f"{path}: ffmpeg wrote no AU header; convert the file to WAV or FLAC")
-        process.read(start - len(head))
-        self.n_frames = container.n_frames
+        self._samples.read(start - len(head))
+        self.n_frames = claims.n_frames
         self.read_by = f"ffmpeg {ffmpeg_version()}"
 
     def blocks(self, size: int) -> Iterator[npt.NDArray[np.floating[Any]]]:
         """Yield samples of shape (<= size, channels) up to the end."""
         n_frames = 0
-        while content := self._process.read(4 * self.channels * size):
+        while content := self._samples.read(4 * self.channels * size):
             block = np.frombuffer(content[: len(content) // (4 * self.channels) * 4 * self.channels], ">f4")
             n_frames += len(block) // self.channels
             yield block.reshape(-1, self.channels).astype(np.float32)
@@ -151,7 +131,7 @@ class FFmpegStream:
 
     def _check_end(self) -> None:
         status = self._process.wait()
-        if self._process.late:
+        if self._late.is_set():
             raise UnreadableFileError(f"{self._path}: ffmpeg did not decode it within {TIMEOUT_SEC:g} s")
         if status:
             self._messages.seek(0)

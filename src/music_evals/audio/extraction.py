@@ -68,7 +68,6 @@ def extract(
         A named backend needs a package that is not installed.
     BackendError
         An optional backend failed on the recording, or a backend returned something else than its feature.
-
     """
     chosen = choose_backends(backends)
     names = _checked(features)
@@ -108,7 +107,6 @@ def receipt(
         A feature or a backend that does not exist.
     MissingBackendError
         A named backend needs a package that is not installed.
-
     """
     chosen = choose_backends(backends)
     wanted = list(_checked(features))

@@ -52,19 +52,9 @@ def track_melody_net(
 
     Range: C2 to C7. The frequency of a frame is refined within its semitone by the constant-Q transform.
 
-    Parameters
-    ----------
-    audio
-        Not silent.
-    onset_weight, change_cost, rest_cost, rest_bias
-        Of the path through what the networks say; see `melody_net.decode`. Chosen by
-        ``benchmarks/melody_tracker/tune.py``; the measures of voicing and of motifs depend on them, pitch hardly does.
-
-    Raises
-    ------
-    MissingBackendError
-        onnxruntime is not installed.
-
+    The costs are those of the path through what the networks say, see `melody_net.decode`. They were chosen by
+    ``benchmarks/melody_tracker/tune.py``; the measures of voicing and of motifs depend on them, pitch hardly does. The
+    recording is not silent. Without onnxruntime it is a `MissingBackendError`.
     """
     path = decode(
         melody_activations(audio),
@@ -104,9 +94,17 @@ def track_harmonic_sum(
         Scale on the salience, 0..1, before it is taken as a log-likelihood.
     threshold
         Salience below which the melody rests.
-
     """
-    salience = _salience(audio)
+    # the mean level of the harmonics of each pitch times the preference for it, 0..1, shape (61, n_frames)
+    values = 1 - (1 - levels_of(audio).astype(np.float64)) * (RANGE_DB / SALIENCE_RANGE_DB)
+    padded = np.pad(np.clip(values, 0, 1), ((0, BINS_PER_OCTAVE * 3), (0, 0)))
+    rows = BINS_PER_SEMITONE * (LOWEST_PITCH - CQT_MIDI + np.arange(N_PITCHES))
+    total = np.zeros((N_PITCHES, values.shape[1]))
+    weights = HARMONIC_DECAY ** np.arange(N_HARMONICS)
+    for number, weight in enumerate(weights / weights.sum(), start=1):
+        total += weight * padded[rows + round(BINS_PER_OCTAVE * np.log2(number))]
+    distance = (LOWEST_PITCH + np.arange(N_PITCHES) - CENTRE_PITCH) / PITCH_SPREAD
+    salience: FloatArray = total * np.exp(-(distance**2) / 2)[:, None]
     steps = np.abs(np.subtract.outer(np.arange(N_PITCHES), np.arange(N_PITCHES)))
     path = _viterbi(smoothing * salience.T, -jump_cost * np.minimum(steps, 12))
     voiced = salience[path, np.arange(len(path))] >= threshold
@@ -116,13 +114,7 @@ def track_harmonic_sum(
 def track_pyin(audio: Audio, *, resolution: float = 0.25) -> F0Track:
     """Follow a voice alone with pYIN; in a mixture it finds the bass, or nothing.
 
-    Parameters
-    ----------
-    audio
-        Not silent.
-    resolution
-        Of the pitch candidates, in semitones.
-
+    The resolution is that of the pitch candidates, in semitones. The recording is not silent.
     """
     return _pyin(audio, HOP_LENGTH, resolution, guesses=True)
 
@@ -160,20 +152,6 @@ def _track(audio: Audio, pitches: npt.ArrayLike, voiced: npt.NDArray[np.bool_]) 
 def _on_grid(audio: Audio, frequencies_hz: FloatArray, hop_length: int) -> F0Track:
     times_sec: FloatArray = np.arange(len(frequencies_hz), dtype=np.float64) * (hop_length / audio.sample_rate)
     return F0Track(times_sec, frequencies_hz)
-
-
-def _salience(audio: Audio) -> FloatArray:
-    """Return the mean level of the harmonics of each pitch times the preference for it, 0..1, shape (61, n_frames)."""
-    values = 1 - (1 - levels_of(audio).astype(np.float64)) * (RANGE_DB / SALIENCE_RANGE_DB)
-    padded = np.pad(np.clip(values, 0, 1), ((0, BINS_PER_OCTAVE * 3), (0, 0)))
-    rows = BINS_PER_SEMITONE * (LOWEST_PITCH - CQT_MIDI + np.arange(N_PITCHES))
-    total = np.zeros((N_PITCHES, values.shape[1]))
-    weights = HARMONIC_DECAY ** np.arange(N_HARMONICS)
-    for number, weight in enumerate(weights / weights.sum(), start=1):
-        total += weight * padded[rows + round(BINS_PER_OCTAVE * np.log2(number))]
-    distance = (LOWEST_PITCH + np.arange(N_PITCHES) - CENTRE_PITCH) / PITCH_SPREAD
-    salience: FloatArray = total * np.exp(-(distance**2) / 2)[:, None]
-    return salience
 
 
 def _viterbi(scores: FloatArray, transitions: FloatArray) -> npt.NDArray[np.int64]:

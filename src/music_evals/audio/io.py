@@ -110,7 +110,6 @@ class AudioPolicy:
     ------
     InvalidInputError
         A rate out of range, or a decoder that does not exist.
-
     """
 
     sample_rate: int = SAMPLE_RATE
@@ -152,7 +151,6 @@ class AudioLimits:
     ------
     InvalidInputError
         A bound that is not positive.
-
     """
 
     max_sec: float = 1800.0
@@ -194,7 +192,6 @@ class Audio:
     ------
     InvalidAudioError
         Samples that are not finite, none at all, not float32, or of another shape.
-
     """
 
     samples: Samples
@@ -305,7 +302,6 @@ def load_audio(
     >>> audio = load_audio(tone, rate=44100)
     >>> audio.duration_sec, float(np.abs(audio.samples).max())
     (1.0, 1.0)
-
     """
     if isinstance(source, str | os.PathLike):
         if rate is not None:
@@ -350,7 +346,6 @@ def load_channels(
     >>> samples, rate = load_channels(np.zeros((2, 8000)), rate=8000)
     >>> samples.shape, rate
     ((8000, 2), 8000)
-
     """
     policy = AudioPolicy(decoder=decoder)
     if isinstance(source, str | os.PathLike):
@@ -380,7 +375,6 @@ def check_header(
     ------
     MusicEvalsError
         As `load_audio`, of a file.
-
     """
     with _opened(Path(path), policy, limits) as decoded:
         return decoded.rate
@@ -400,7 +394,6 @@ def encode_flac(samples: npt.NDArray[np.floating[Any]], sample_rate: int) -> byt
     -------
     bytes
         The file: no tags, and equal bytes for equal samples.
-
     """
     import soundfile
 

@@ -57,26 +57,12 @@ def estimate_key(audio: Audio) -> Key:
     or noise, it must be 0.6, and without any of them there is no key. The confidence is the correlation of the key less
     that of the next best, which is most often the relative key or a fifth away.
 
-    Parameters
-    ----------
-    audio
-        The recording.
-
-    Returns
-    -------
-    Key
-        Tonic and mode, with the confidence.
-
-    Raises
-    ------
-    UndefinedFeature
-        No key: silence, noise, percussion or speech alone, one pitch alone, a constant, or all pitch
-        classes alike.
+    Where there is no key, `UndefinedFeature` is raised: silence, noise, percussion or speech alone, one pitch alone, a
+    constant, or all pitch classes alike.
 
     References
     ----------
     C. L. Krumhansl: "Cognitive Foundations of Musical Pitch", Oxford 1990, chapter 4 (the method).
-
     """
     if audio.samples.std() <= SILENCE * np.abs(audio.samples).max(initial=0.0):
         raise UndefinedFeature("no key: nothing sounds")
@@ -105,18 +91,9 @@ def _spread(classes: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
 
 
 def key_correlations(weights: npt.ArrayLike) -> npt.NDArray[np.float64]:
-    """Correlate the weights of pitch classes with the profiles of all keys.
+    """Correlate the weights of pitch classes, shape (12,), 0 = C first, >= 0, with the profiles of all keys.
 
-    Parameters
-    ----------
-    weights
-        Shape (12,), pitch class 0 = C first, >= 0.
-
-    Returns
-    -------
-    ndarray
-        Pearson correlations, shape (2, 12): major and minor, by tonic. All 0 if the weights are all alike.
-
+    Pearson correlations, shape (2, 12): major and minor, by tonic. All 0 if the weights are all alike.
     """
     classes = np.asarray(weights, np.float64)
     centred = classes - classes.mean()

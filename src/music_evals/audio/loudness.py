@@ -22,28 +22,31 @@ Samples = npt.NDArray[np.floating[Any]]
 
 
 def integrated_loudness(samples: Samples, sample_rate: int) -> float:
-    """Return the gated loudness of one channel (ITU-R BS.1770-4, annex 1).
+    """Return the gated loudness of one channel (ITU-R BS.1770-4, annex 1), in LUFS.
 
-    Parameters
-    ----------
-    samples
-        One channel, shape (n,), full scale 1.
-    sample_rate
-        In Hz.
-
-    Returns
-    -------
-    float
-        In LUFS; NaN for less than 0.4 s, or where all of it is softer than -70 LUFS.
+    Samples have shape (n,), full scale 1; the rate is in Hz. NaN for less than 0.4 s, or where all of it is softer than
+    -70 LUFS.
 
     Examples
     --------
     >>> tone = np.sin(2 * np.pi * 997 * np.arange(48000) / 48000)
     >>> round(integrated_loudness(tone, 48000), 1)  # BS.1770: a full-scale sine on one channel
     -3.0
-
     """
-    power = np.square(_k_weighted(np.asarray(samples, dtype=np.float64), sample_rate))
+    from scipy.signal import lfilter
+
+    # The two stages of BS.1770-4, annex 1, whose coefficients hold at 48 kHz, designed for any rate. The analogue
+    # prototypes behind the tables are those of libebur128 (MIT licence): a high shelf of 4 dB at 1682 Hz and a high
+    # pass at 38 Hz.
+    k = np.tan(np.pi * 1681.974450955533 / sample_rate)
+    q, shelf = 0.7071752369554196, 10 ** (3.999843853973347 / 20)
+    band = shelf**0.4996667741545416
+    b = np.array([shelf + band * k / q + k * k, 2 * (k * k - shelf), shelf - band * k / q + k * k])
+    a = np.array([1 + k / q + k * k, 2 * (k * k - 1), 1 - k / q + k * k])
+    shelved = lfilter(b / a[0], a / a[0], np.asarray(samples, dtype=np.float64))
+    k, q = np.tan(np.pi * 38.13547087602444 / sample_rate), 0.5003270373238773
+    a = np.array([1 + k / q + k * k, 2 * (k * k - 1), 1 - k / q + k * k])
+    power = np.square(lfilter([1.0, -2.0, 1.0], a / a[0], shelved))
     block, hop = round(BLOCK_SEC * sample_rate), round(BLOCK_SEC * sample_rate / OVERLAP)
     if len(power) < block:
         return float("nan")
@@ -60,21 +63,13 @@ def integrated_loudness(samples: Samples, sample_rate: int) -> float:
 def level_gains(first_lufs: float, second_lufs: float) -> tuple[float, float]:
     """Return the factors that bring the louder of two down to the softer one.
 
-    Parameters
-    ----------
-    first_lufs, second_lufs
-        Loudness of each, in LUFS.
-
-    Returns
-    -------
-    tuple of float
-        Both are at most 1, so that nothing is clipped. Where a side has no loudness (NaN) both are 1.
+    Loudness is in LUFS. Both factors are at most 1, so that nothing is clipped. Where a side has no loudness (NaN) both
+    are 1.
 
     Examples
     --------
     >>> [round(gain, 3) for gain in level_gains(-14.0, -20.0)]
     [0.501, 1.0]
-
     """
     if np.isnan(first_lufs) or np.isnan(second_lufs):
         return 1.0, 1.0
@@ -84,21 +79,3 @@ def level_gains(first_lufs: float, second_lufs: float) -> tuple[float, float]:
 
 def _lufs(power: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     return OFFSET_LUFS + 10 * np.log10(np.maximum(power, 1e-20))
-
-
-def _k_weighted(samples: npt.NDArray[np.float64], sample_rate: int) -> npt.NDArray[np.float64]:
-    """Filter by the two stages of BS.1770-4, annex 1, whose coefficients hold at 48 kHz, designed for any rate."""
-    # The analogue prototypes behind the tables are those of libebur128 (MIT licence): a high shelf of 4 dB at 1682 Hz
-    # and a high pass at 38 Hz.
-    from scipy.signal import lfilter
-
-    k = np.tan(np.pi * 1681.974450955533 / sample_rate)
-    q, shelf = 0.7071752369554196, 10 ** (3.999843853973347 / 20)
-    band = shelf**0.4996667741545416
-    b = np.array([shelf + band * k / q + k * k, 2 * (k * k - shelf), shelf - band * k / q + k * k])
-    a = np.array([1 + k / q + k * k, 2 * (k * k - 1), 1 - k / q + k * k])
-    shelved = lfilter(b / a[0], a / a[0], samples)
-    k, q = np.tan(np.pi * 38.13547087602444 / sample_rate), 0.5003270373238773
-    a = np.array([1 + k / q + k * k, 2 * (k * k - 1), 1 - k / q + k * k])
-    weighted: npt.NDArray[np.float64] = lfilter([1.0, -2.0, 1.0], a / a[0], shelved)
-    return weighted

@@ -44,12 +44,8 @@ def notes_from_f0(
         The recording of `f0`.
     f0
         At least one frame; unvoiced frames are rests.
-    median_sec
-        Length of the running median.
-    minimum_sec
-        Shortest note.
-    gap_sec
-        Longest gap over which a note goes on.
+    median_sec, minimum_sec, gap_sec
+        Length of the running median, of the shortest note, and of the longest gap over which a note goes on.
     attack
         Probability of an onset, 0..1, from which on a note is struck again; above 1 none is.
 
@@ -57,12 +53,6 @@ def notes_from_f0(
     -------
     Melody
         Whole MIDI pitches; without notes where no frame is voiced.
-
-    Raises
-    ------
-    MissingBackendError
-        onnxruntime is not installed.
-
     """
     hop_sec = float(f0.times_sec[1] - f0.times_sec[0]) if len(f0.times_sec) > 1 else HOP_LENGTH / audio.sample_rate
     pitches = _smooth(f0, median_sec / hop_sec)

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from music_evals.audio.io import Audio
-from music_evals.audio.spectra import constant_q
+from music_evals.audio.spectra import constant_q, shared
 from music_evals.errors import importing
 
 __all__ = [
@@ -80,14 +80,16 @@ def levels(magnitudes: FloatArray) -> FloatArray:
     return values
 
 
+@shared
 def levels_of(audio: Audio) -> FloatArray:
     """Return the levels of a recording that is not silent; worked out once and kept with it."""
-    return audio.share("levels", lambda: levels(constant_q(audio)))
+    return levels(constant_q(audio))
 
 
+@shared
 def melody_activations(audio: Audio) -> MelodyActivations:
     """Run the networks over a recording that is not silent; worked out once and kept with it."""
-    return audio.share("melody_activations", lambda: run_networks(load_sessions(), levels_of(audio)))
+    return run_networks(load_sessions(), levels_of(audio))
 
 
 def run_networks(sessions: Sequence[Any], values: FloatArray) -> MelodyActivations:
@@ -179,20 +181,11 @@ def _best_path(
             fell_silent[t] = loudest
         silence = max(silence, notes[loudest] - rest_cost) + rest[t]
         notes = np.maximum(held, struck)
-    return _trace_back(notes, silence, begins, came_from, fell_silent)
-
-
-def _trace_back(
-    notes: npt.NDArray[np.float64],
-    silence: float,
-    begins: npt.NDArray[np.bool_],
-    came_from: npt.NDArray[np.int64],
-    fell_silent: npt.NDArray[np.int64],
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
-    states = np.empty(len(begins), dtype=np.int64)
-    attacks = np.zeros(len(begins), dtype=bool)
+    # trace the path back from its end
+    states = np.empty(n_frames, dtype=np.int64)
+    attacks = np.zeros(n_frames, dtype=bool)
     state = int(notes.argmax()) if notes.max() > silence else N_PITCHES
-    for t in range(len(begins) - 1, -1, -1):
+    for t in range(n_frames - 1, -1, -1):
         states[t] = state
         if state == N_PITCHES:
             state = int(fell_silent[t]) if fell_silent[t] >= 0 else N_PITCHES

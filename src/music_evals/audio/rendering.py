@@ -80,7 +80,6 @@ class Timbre:
         Amplitude of breath or bow, relative to the tone.
     level
         Amplitude of the whole instrument.
-
     """
 
     body: tuple[float, ...]
@@ -167,7 +166,8 @@ def render_additive(
     seed
         Of the phases of the partials and of all noise.
     timbres
-        Voice -> timbre, or `Kit` for a voice of drums, instead of the stock ones.
+        Voice -> timbre, or `Kit` for a voice of drums, instead of the stock ones; the other way round is an
+        `InvalidInputError`.
     sample_rate
         In Hz.
 
@@ -175,12 +175,6 @@ def render_additive(
     -------
     Samples
         float32, mono, shape (n,), peak `PEAK` (0 for a score without notes); the end of the last note plus 1 s long.
-
-    Raises
-    ------
-    InvalidInputError
-        A timbre for drums, or a kit for a melodic voice.
-
     """
     notes = score.notes
     onsets = score.seconds(notes["onset_tick"])
@@ -235,7 +229,13 @@ def _tone(timbre: Timbre, pitch: int, n_samples: int, *, seed: tuple[int, int], 
     rng = np.random.default_rng([*seed, pitch])
     frequency_hz = 440.0 * 2 ** ((pitch - 69) / 12)
     time_sec = np.arange(n, dtype=np.float32) / np.float32(sample_rate)
-    wobble = _vibrato(timbre, frequency_hz, time_sec)
+    # the lead of the phase in cycles of the fundamental, where there is a vibrato
+    wobble: Samples | None = None
+    if timbre.vibrato_cents:
+        depth_hz = frequency_hz * (2 ** (timbre.vibrato_cents / 1200) - 1)
+        onset = np.minimum(2 * time_sec, np.float32(1))
+        rate = np.float32(2 * np.pi * timbre.vibrato_hz)
+        wobble = np.float32(depth_hz / (2 * np.pi * timbre.vibrato_hz)) * onset * np.sin(rate * time_sec)
     total = np.zeros(n, dtype=np.float32)
     for cents in (timbre.detune_cents / 2, -timbre.detune_cents / 2) if timbre.detune_cents else (0.0,):
         detuned = frequency_hz / sample_rate * 2 ** (cents / 1200)
@@ -250,17 +250,6 @@ def _tone(timbre: Timbre, pitch: int, n_samples: int, *, seed: tuple[int, int], 
     fall = np.exp(-time_sec / np.float32(timbre.decay_sec))
     level: Samples = attack * (np.float32(timbre.sustain) + np.float32(1 - timbre.sustain) * fall)
     return total * level
-
-
-def _vibrato(timbre: Timbre, frequency_hz: float, time_sec: Samples) -> Samples | None:
-    """Return the lead of the phase in cycles of the fundamental, or None where there is no vibrato."""
-    if not timbre.vibrato_cents:
-        return None
-    depth_hz = frequency_hz * (2 ** (timbre.vibrato_cents / 1200) - 1)
-    onset = np.minimum(2 * time_sec, np.float32(1))
-    rate = np.float32(2 * np.pi * timbre.vibrato_hz)
-    lead: Samples = np.float32(depth_hz / (2 * np.pi * timbre.vibrato_hz)) * onset * np.sin(rate * time_sec)
-    return lead
 
 
 def _oscillator(
@@ -329,11 +318,7 @@ def _drum(kit: Kit, pitch: int, n_samples: int, *, seed: tuple[int, int], sample
 def find_soundfont() -> Path:
     """Return the General MIDI soundfont: the one that the variable MUSIC_EVALS_SOUNDFONT names, else the first found.
 
-    Raises
-    ------
-    MissingBackendError
-        No soundfont is installed; the message says how to install a free one.
-
+    Without one it is a `MissingBackendError`, which says how to install a free one.
     """
     named = os.environ.get(SOUNDFONT_VARIABLE)
     for candidate in (named,) if named else SOUNDFONTS:
@@ -346,13 +331,8 @@ def find_soundfont() -> Path:
 def identify_sounds(soundfont: str | os.PathLike[str]) -> str:
     """Return what `render_fluidsynth` plays with: FluidSynth's version and the SHA-256 of the soundfont's content.
 
-    A file is read once in a process, and again when its size or time of change differs.
-
-    Raises
-    ------
-    MissingBackendError
-        FluidSynth is not installed.
-
+    A file is read once in a process, and again when its size or time of change differs. Without FluidSynth it is a
+    `MissingBackendError`.
     """
     font = Path(soundfont)
     about = font.stat()
@@ -373,27 +353,9 @@ def render_fluidsynth(
     The library is called in this process, and keeps its soundfont in memory from the first call on. It is native
     code: give it files that you wrote.
 
-    Parameters
-    ----------
-    midi
-        The bytes of a MIDI file.
-    soundfont
-        A path; `find_soundfont` looks for one if there is none.
-    sample_rate
-        In Hz; FluidSynth has 8000..96000.
-
-    Returns
-    -------
-    Samples
-        float32, mono, shape (n,), peak `PEAK` (0 for a file without notes); 1 s longer than the file plays.
-
-    Raises
-    ------
-    MissingBackendError
-        FluidSynth or a soundfont is not installed.
-    BackendError
-        FluidSynth refuses the soundfont or the file.
-
+    Without a path, `find_soundfont` looks for a soundfont. FluidSynth has rates of 8000..96000 Hz. The samples are
+    float32, mono, shape (n,), peak `PEAK` (0 for a file without notes); 1 s longer than the file plays. Without
+    FluidSynth or a soundfont it is a `MissingBackendError`; where it refuses either file, a `BackendError`.
     """
     font = Path(soundfont) if soundfont is not None else find_soundfont()
     samples = fluidsynth.play(midi, font, sample_rate, RELEASE_SEC)

@@ -51,27 +51,15 @@ def segment_form(audio: Audio) -> Segments:
 
     Change is measured against the change that there is: a drone or noise, which has no form, is divided all the same.
 
-    Parameters
-    ----------
-    audio
-        The recording, 10 s or longer.
-
-    Returns
-    -------
-    Segments
-        From 0 to the end; labels ``"A"``, ``"B"`` ... in the order of their first appearance.
-
-    Raises
-    ------
-    UndefinedFeature
-        Nothing sounds.
+    Change is measured against the change that there is: a drone or noise, which has no form, is divided all the same.
+    A recording has 10 s or more. Sections reach from 0 to the end and are labelled ``"A"``, ``"B"`` ... in the order of
+    their first appearance. Where nothing sounds, `UndefinedFeature` is raised.
 
     References
     ----------
     J. Foote: "Automatic audio segmentation using a measure of audio novelty", ICME 2000 (change). J. Serrà, M. Müller,
     P. Grosche and J. L. Arcos: "Unsupervised music structure annotation by time series structure features and segment
     similarity", IEEE Transactions on Multimedia 16(5), 2014 (bounds of repetitions are bounds of sections).
-
     """
     rows = spectral_rows(audio)
     n_frames = rows[0].shape[1]
@@ -104,36 +92,15 @@ def form_of(
         Where the music begins and ends.
     duration_sec
         Length of the whole.
-
-    Returns
-    -------
-    Segments
-        As `segment_form` returns them of music that keeps a tempo.
-
     """
     division = _divide(blocks, hop_sec, start_sec=start_sec, end_sec=end_sec)
     return _sections(division.bounds_sec, _label_sections(division), duration_sec)
 
 
 def segment_foote(audio: Audio, *, structure: StructureFrames) -> Segments:
-    """Cut at the peaks of Foote's novelty; sections of like mean vectors get one label.
+    """Cut at the peaks of Foote's novelty; sections of like mean vectors get one label, ``"A"``, ``"B"`` ...
 
-    Parameters
-    ----------
-    audio
-        The recording.
-    structure
-        Its structure frames.
-
-    Returns
-    -------
-    Segments
-        From 0 to the end; labels ``"A"``, ``"B"`` ... in the order of their first appearance.
-
-    References
-    ----------
     J. Foote: "Automatic audio segmentation using a measure of audio novelty", ICME 2000.
-
     """
     per_sec = 1 / structure.hop_sec
     vectors = unit_columns(moving_average(structure.frames, round(SMOOTH_SEC * per_sec)))
@@ -142,13 +109,16 @@ def segment_foote(audio: Audio, *, structure: StructureFrames) -> Segments:
     # A checkerboard with a taper is an outer product, so its sum over the self-similarity is the squared length of the
     # vectors' sum under one side of it.
     from scipy.ndimage import correlate1d
+    from scipy.signal import find_peaks
 
     offsets = np.arange(-half, half + 1)
     side = np.sign(offsets) * np.exp(-0.5 * (offsets / (0.5 * half)) ** 2)
     novelty: npt.NDArray[np.float64] = np.square(correlate1d(vectors.astype(np.float64), side, axis=1)).sum(axis=0)
-    bounds = _peaks(
-        novelty / max(float(novelty.max()), float(np.finfo(np.float64).tiny)), round(MIN_SECTION_SEC * per_sec)
-    )
+    novelty = novelty / max(float(novelty.max()), float(np.finfo(np.float64).tiny))
+    # a section has a least length, also at the ends
+    distance = round(MIN_SECTION_SEC * per_sec)
+    peaks, _ = find_peaks(novelty, distance=distance, prominence=PROMINENCE)
+    bounds: npt.NDArray[np.intp] = peaks[(peaks >= distance) & (peaks <= len(novelty) - distance)]
     return _labelled(structure, bounds, audio.duration_sec)
 
 
@@ -164,14 +134,6 @@ def segment_agglomerative(audio: Audio, *, structure: StructureFrames) -> Segmen
     n_sections = min(max(1, round(audio.duration_sec / AGGLOMERATIVE_SECTION_SEC)), frames.shape[1])
     starts = agglomerative(frames, n_sections)
     return _labelled(structure, starts[1:], audio.duration_sec)
-
-
-def _peaks(novelty: npt.NDArray[np.float64], distance: int) -> npt.NDArray[np.intp]:
-    from scipy.signal import find_peaks
-
-    peaks, _ = find_peaks(novelty, distance=distance, prominence=PROMINENCE)
-    inner_peaks: npt.NDArray[np.intp] = peaks[(peaks >= distance) & (peaks <= len(novelty) - distance)]
-    return inner_peaks
 
 
 def _labelled(structure: StructureFrames, bounds: npt.NDArray[np.intp], duration_sec: float) -> Segments:

@@ -244,35 +244,27 @@ def _constant_q_magnitudes(
 @functools.cache
 def _filter_bank(rate: int, lowest_midi: float, n_octaves: int, bins_per_octave: int) -> tuple[_Octave, ...]:
     """Return the filters of all octaves, highest first."""
+    from scipy.sparse import csr_array
+
     ratios = np.multiply.outer(2.0 ** np.arange(n_octaves), 2.0 ** (np.arange(bins_per_octave) / bins_per_octave))
     frequencies = ratios.ravel() * (440.0 * 2.0 ** ((lowest_midi - 69.0) / 12.0))
-    bandwidths = _relative_bandwidths(frequencies)
+    # the width of each filter over its frequency, from the distances to its neighbours
+    places = np.log2(frequencies)
+    density = np.empty_like(frequencies)  # filters an octave
+    density[0], density[-1] = 1 / (places[1] - places[0]), 1 / (places[-1] - places[-2])
+    density[1:-1] = 2 / (places[2:] - places[:-2])
+    bandwidths: FloatArray = (2.0 ** (2 / density) - 1) / (2.0 ** (2 / density) + 1)
     scales = 1.0 / np.sqrt(1.0 / bandwidths * rate / frequencies)
     octaves = []
     for number in range(n_octaves):
         bins = slice(len(frequencies) - bins_per_octave * (number + 1), len(frequencies) - bins_per_octave * number)
         n_fft, filters = _filters(frequencies[bins], bandwidths[bins], rate / 2.0**number)
         filters = (filters * np.sqrt(2.0**number)).astype(np.complex64)
-        octaves.append(_octave(n_fft, filters, scales[bins]))
+        # the bins of the spectrum that any filter needs
+        spectrum = np.flatnonzero(filters.any(axis=0))
+        used = slice(int(spectrum[0]), int(spectrum[-1]) + 1)
+        octaves.append(_Octave(n_fft, used, csr_array(filters[:, used]), scales[bins]))
     return tuple(octaves)
-
-
-def _octave(n_fft: int, filters: npt.NDArray[np.complex64], scales: FloatArray) -> _Octave:
-    from scipy.sparse import csr_array
-
-    bins = np.flatnonzero(filters.any(axis=0))
-    used = slice(int(bins[0]), int(bins[-1]) + 1)
-    return _Octave(n_fft, used, csr_array(filters[:, used]), scales)
-
-
-def _relative_bandwidths(frequencies: FloatArray) -> FloatArray:
-    """Return the width of each filter over its frequency, from the distances to its neighbours."""
-    octaves = np.log2(frequencies)
-    density = np.empty_like(frequencies)  # filters an octave
-    density[0], density[-1] = 1 / (octaves[1] - octaves[0]), 1 / (octaves[-1] - octaves[-2])
-    density[1:-1] = 2 / (octaves[2:] - octaves[:-2])
-    widths: FloatArray = (2.0 ** (2 / density) - 1) / (2.0 ** (2 / density) + 1)
-    return widths
 
 
 def _filters(frequencies: FloatArray, bandwidths: FloatArray, rate: float) -> tuple[int, npt.NDArray[np.complex64]]:

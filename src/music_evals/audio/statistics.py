@@ -27,25 +27,12 @@ _VERSION = 1  # goes up when the numbers change
 
 
 def audio_statistics(audio: Audio) -> npt.NDArray[np.float32]:
-    """Return means and standard deviations over time of timbre, pitch classes and change.
+    """Return means and standard deviations over time of timbre, pitch classes and change, float32, shape (66,).
 
-    Parameters
-    ----------
-    audio
-        The recording, at 22,050 Hz as `load_audio` gives it.
-
-    Returns
-    -------
-    numpy.ndarray
-        float32, shape (66,): the first 20 coefficients of the cosine transform of the mel levels (in dB below the
-        loudest), the 12 pitch classes of `compute_chroma`, and the mean rise of the mel levels from frame to frame (in
-        dB); of each the mean over frames, then of each the standard deviation. Nothing in it was learnt.
-
-    Raises
-    ------
-    InvalidAudioError
-        The recording is silent.
-
+    They are the first 20 coefficients of the cosine transform of the mel levels (in dB below the loudest), the 12 pitch
+    classes of `compute_chroma`, and the mean rise of the mel levels from frame to frame (in dB); of each the mean over
+    frames, then of each the standard deviation. Nothing in it was learnt. The recording is at 22,050 Hz as `load_audio`
+    gives it; a silent one is an `InvalidAudioError`.
     """
     from scipy.fft import dct
 

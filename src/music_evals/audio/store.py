@@ -30,27 +30,11 @@ class Undefined:
 
 @dataclasses.dataclass(frozen=True)
 class FeatureKey:
-    """What names a stored feature.
+    """What names a stored feature."""
 
-    Parameters
-    ----------
-    content_hash
-        Of the decoded recording, as in `Audio.content_hash`.
-    feature
-        One of `FEATURES`.
-    digest
-        Hash of what the numbers depend on besides the recording: backend, versions, parameters, inputs.
-
-    Raises
-    ------
-    UnknownNameError
-        No such feature.
-
-    """
-
-    content_hash: str
-    feature: str
-    digest: str
+    content_hash: str  # of the decoded recording, as in `Audio.content_hash`
+    feature: str  # one of `FEATURES`
+    digest: str  # hash of what the numbers depend on besides the recording: backend, versions, parameters, inputs
 
     def __post_init__(self) -> None:
         if self.feature not in FEATURES:
@@ -58,14 +42,7 @@ class FeatureKey:
 
 
 class FeatureStore:
-    """Features in files, safe for many processes and threads; see `music_evals.files.Store`.
-
-    Parameters
-    ----------
-    folder
-        Where the files are. It is made with the first of them.
-
-    """
+    """Features in files, safe for many processes and threads; see `music_evals.files.Store`."""
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         self._entries = Store(folder)

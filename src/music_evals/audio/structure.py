@@ -10,7 +10,7 @@ import numpy.typing as npt
 from music_evals.annotations import StructureFrames
 from music_evals.audio.filters import fold_matrix, pool, standardise
 from music_evals.audio.io import Audio
-from music_evals.audio.spectra import HOP_LENGTH, constant_q, mel_decibels, tuning
+from music_evals.audio.spectra import HOP_LENGTH, constant_q, mel_decibels, shared, tuning
 
 __all__ = ["FRAME_SEC", "ROWS", "compute_structure", "spectral_rows"]
 
@@ -43,26 +43,15 @@ def compute_structure(audio: Audio) -> StructureFrames:
     return StructureFrames(np.concatenate(rows).astype(np.float32), FRAME_SEC)
 
 
+@shared
 def spectral_rows(audio: Audio) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return chroma, MFCC and onsets, of shapes (12, n), (13, n) and (4, n), frame t at sample 512 t."""
-    return audio.share("spectral_rows", lambda: (_chroma(audio), _mfcc(audio), _onsets(audio)))
-
-
-def _chroma(audio: Audio) -> FloatArray:
-    magnitudes = constant_q(audio)
-    loud = max(float(np.percentile(magnitudes, 99.5)), float(np.finfo(np.float32).tiny))
-    chroma: FloatArray = fold_matrix(tuning(audio)) @ np.log1p(COMPRESSION * magnitudes / loud)
-    return chroma
-
-
-def _mfcc(audio: Audio) -> FloatArray:
     from scipy.fft import dct
 
-    cepstrum: FloatArray = dct(mel_decibels(audio), axis=0, norm="ortho")[:N_MFCC]
-    return cepstrum
-
-
-def _onsets(audio: Audio) -> FloatArray:
-    levels = mel_decibels(audio)
+    magnitudes, levels = constant_q(audio), mel_decibels(audio)
+    loud = max(float(np.percentile(magnitudes, 99.5)), float(np.finfo(np.float32).tiny))
+    chroma: FloatArray = fold_matrix(tuning(audio)) @ np.log1p(COMPRESSION * magnitudes / loud)
+    cepstrum: FloatArray = dct(levels, axis=0, norm="ortho")[:N_MFCC]
+    # the rise of the level from frame to frame, in four bands
     rise = np.maximum(0, np.diff(levels, axis=1, prepend=levels[:, :1]))
-    return np.stack([band.mean(axis=0) for band in np.array_split(rise, N_BANDS)])
+    return chroma, cepstrum, np.stack([band.mean(axis=0) for band in np.array_split(rise, N_BANDS)])
