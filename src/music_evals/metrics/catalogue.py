@@ -105,7 +105,6 @@ class Metric:
     ------
     InvalidInputError
         A direction or kind that does not exist, a range whose ends are swapped, or a definition below 1.
-
     """
 
     name: str
@@ -458,7 +457,6 @@ def metric_of(name: str) -> Metric:
     ------
     UnknownNameError
         A score that does not exist; names the nearest.
-
     """
     if name not in CATALOGUE:
         raise UnknownNameError("metric", name, CATALOGUE)
@@ -483,7 +481,6 @@ def features_of(name: str, variant: str = "corrected") -> tuple[str, ...]:
     ------
     UnknownNameError
         A metric or variant that does not exist.
-
     """
     check_variant(variant, PRESERVATION_VARIANTS)
     return metric_of(name).features_under(variant)

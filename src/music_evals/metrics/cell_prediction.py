@@ -81,7 +81,9 @@ def count_cells(reference: npt.ArrayLike, estimate: npt.ArrayLike) -> CellCounts
     truth, probabilities = _check_rolls(reference, estimate)
     given = probabilities >= THRESHOLD
     wrong = given != truth
+    # the steps that are not the one before; before the first there is silence
     changing = np.concatenate([truth[:1].any(axis=1), (truth[1:] != truth[:-1]).any(axis=1)])
+    # how likely each cell was held for what it is
     of_truth = np.where(truth, probabilities, 1.0 - probabilities)
     with np.errstate(divide="ignore"):
         nats = float(-np.log(of_truth).sum()) + 0.0  # + 0.0 turns -0 into 0
@@ -141,7 +143,6 @@ def piano_roll_error_rate(reference: npt.ArrayLike, estimate: npt.ArrayLike) -> 
     >>> roll[:, 39] = True  # middle C through four steps
     >>> f"{piano_roll_error_rate(roll, np.zeros((4, 84))):.4f}"  # silence: one of 84 pitches
     '0.0119'
-
     """
     return cell_scores(count_cells(reference, estimate))["piano_roll_error_rate"]
 
@@ -186,7 +187,6 @@ def cell_f1(reference: npt.ArrayLike, estimate: npt.ArrayLike) -> float:
     >>> roll = np.eye(3, 84, dtype=bool)
     >>> cell_f1(roll, roll[[0, 0, 2]])  # two of three cells are right on either side
     0.6666666666666666
-
     """
     return cell_scores(count_cells(reference, estimate))["cell_f1"]
 
@@ -204,7 +204,6 @@ def cell_nll(reference: npt.ArrayLike, estimate: npt.ArrayLike) -> float:
     >>> import numpy as np
     >>> round(cell_nll(np.zeros((1, 84)), np.full((1, 84), 0.5)), 4)  # ln 2
     0.6931
-
     """
     return cell_scores(count_cells(reference, estimate))["cell_nll"]
 

@@ -120,7 +120,6 @@ def silence_rate(middle: npt.ArrayLike) -> FloatArray:
     ------
     InvalidTokensError, ContextLengthError
         Input that is not middles.
-
     """
     rate: FloatArray = by_chunks(lambda rows: _silence(rows)[None], check_middles(middle))[0]
     return rate
@@ -152,7 +151,6 @@ def pitch_class_entropy_difference(
     ------
     InvalidTokensError, ContextLengthError, PairCountError, UnknownNameError
         Input that is not one middle a context, or an unknown variant.
-
     """
     return _feature_of("pitch_class_divergence", contexts, middle, variant)
 
@@ -196,7 +194,6 @@ def silence_divergence(
         Input that is not one middle a context, or an unknown variant or base.
     NoDataError
         No items.
-
     """
     return _divergence("silence_divergence", contexts, estimate, variant, base)
 
@@ -250,7 +247,6 @@ def feature_rows(contexts: Tokens, estimate: Tokens, *, variant: str = "correcte
     -------
     FloatArray
         Shape (6, n): the features in the order of `FEATURES`, each for the true middle and then for the estimate.
-
     """
     bars, estimated = bar_content(contexts), bar_content(estimate)
     true = bars.bars(_MIDDLE_BARS)
@@ -293,6 +289,7 @@ def _divergence(name: str, contexts: npt.ArrayLike, estimate: npt.ArrayLike, var
         true = whole[:, MUSIB_LAYOUT.middle]
         return np.stack([_one_feature(name, whole, middle, variant=variant) for middle in (true, middles)])
 
+    # one histogram of the true middles, one of the estimates
     sides = [
         masses(histogram_bins(values, variant=variant), n_bins(variant)) for values in by_chunks(kernel, whole, middles)
     ]
@@ -325,7 +322,6 @@ def histogram_bins(values: npt.ArrayLike, *, variant: str = "corrected") -> IntA
     ------
     InvalidInputError
         Negative values or NaN.
-
     """
     array = np.asarray(values, dtype=np.float64)
     if not (array >= 0).all():
@@ -373,11 +369,11 @@ def jensen_shannon(p: npt.ArrayLike, q: npt.ArrayLike, *, base: str = "nats") ->
     --------
     >>> jensen_shannon([1, 0], [0, 1], base="bits").item()
     1.0
-
     """
     if base not in _LOGARITHMS:
         raise UnknownNameError("base", base, _LOGARITHMS)
     first, second = np.asarray(p, dtype=np.float64), np.asarray(q, dtype=np.float64)
+    # p log(p / m) + q log(q / m), where m = (p + q) / 2 and 0 log 0 = 0
     both = first + second
     terms = np.zeros(np.broadcast_shapes(first.shape, second.shape))
     for side in (first, second):
@@ -393,6 +389,7 @@ def normalised_jensen_shannon(p: npt.ArrayLike, q: npt.ArrayLike, *, base: str =
     A side without any mass shares nothing with one that has some: the divergence takes its largest value. If neither
     side has any it is undefined, NaN.
     """
+    # masses that sum to 1, where there are any
     sides = [np.asarray(side, dtype=np.float64) for side in (p, q)]
     sums = [side.sum(axis=-1, keepdims=True) for side in sides]
     first, second = (

@@ -87,7 +87,6 @@ def group_means(values: npt.ArrayLike, codes: npt.ArrayLike, n_groups: int) -> G
     --------
     >>> group_means([4, 2, 5], [0, 0, 1], 3).mean.tolist()
     [3.0, 5.0, nan]
-
     """
     given, groups = np.asarray(values, dtype=np.float64), np.asarray(codes, dtype=np.int64)
     if given.ndim != 1 or given.shape != groups.shape:
@@ -105,7 +104,6 @@ def moments(values: npt.ArrayLike) -> Moments:
     --------
     >>> moments([1.0, 3.0, float("nan")])
     Moments(mean=2.0, sd=1.4142135623730951, n=2)
-
     """
     given = np.asarray(values, dtype=np.float64)
     given = given[~np.isnan(given)]
@@ -147,7 +145,6 @@ def effort_ratio(baseline: npt.ArrayLike, proposed: npt.ArrayLike, *, epsilon: f
     --------
     >>> effort_ratio([600.0, 900.0], [300.0, 990.0]).tolist()
     [0.5, 1.1]
-
     """
     below, above = np.asarray(baseline, dtype=np.float64), np.asarray(proposed, dtype=np.float64)
     if below.ndim != 1 or below.shape != above.shape:
@@ -176,7 +173,6 @@ def stars(p_values: npt.ArrayLike) -> list[str]:
     --------
     >>> stars([0.001, 0.02, 0.2])
     ['**', '*', '']
-
     """
     given = np.atleast_1d(np.asarray(p_values, dtype=np.float64))
     return [next((sign for level, sign in STAR_LEVELS if p < level), "") for p in given.tolist()]

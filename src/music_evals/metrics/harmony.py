@@ -114,7 +114,6 @@ def circle_of_fifths_distance(reference: Key, estimate: Key, *, variant: str = "
     0.0
     >>> circle_of_fifths_distance(Key(0, "major"), Key(6, "major"))
     1.0
-
     """
     check_variant(variant, PRESERVATION_VARIANTS)
     steps = 7 * (_relative_major(estimate) - _relative_major(reference)) % 12
@@ -174,14 +173,21 @@ def major_minor_score(reference: Chords, estimate: Chords, *, variant: str = "co
     >>> estimate = Chords(np.array([[0.0, 3.0], [3.0, 4.0]]), ("C:maj", "A:min"))
     >>> major_minor_score(reference, estimate)
     0.75
-
     """
     check_variant(variant)
     name = "major_minor_score"
     if not reference.labels or (variant == "official" and not estimate.labels):
         return undefined(name, f"the {'estimate' if reference.labels else 'reference'} has no chords")
     durations, first, second = _merge(reference, estimate)
-    agreement = _compare_majmin(first, second)
+    # 1 where the chords agree, 0 where not, -1 where the reference is outside of major, minor and none
+    from mir_eval.chord import InvalidChordException, majmin
+
+    try:
+        agreement: FloatArray = majmin(first, second)
+    except InvalidChordException as error:
+        raise InvalidAnnotationError(
+            f"a chord label is not in Harte syntax: {error}; write C:maj, A:min, N for no chord"
+        ) from error
     counts = agreement >= 0
     if variant == "official":
         # their code normalises each duration, then adds up
@@ -209,19 +215,6 @@ def _merge(reference: Chords, estimate: Chords) -> tuple[FloatArray, list[str], 
         [reference.labels[i] for i in first],
         [labels[i] if inside else NO_CHORD for i, inside in zip(second, covered, strict=True)],
     )
-
-
-def _compare_majmin(reference: list[str], estimate: list[str]) -> FloatArray:
-    """Return 1 where the chords agree, 0 where not, -1 where the reference is outside of major, minor and none."""
-    from mir_eval.chord import InvalidChordException, majmin
-
-    try:
-        scores: FloatArray = majmin(reference, estimate)
-    except InvalidChordException as error:
-        raise InvalidAnnotationError(
-            f"a chord label is not in Harte syntax: {error}; write C:maj, A:min, N for no chord"
-        ) from error
-    return scores
 
 
 def chroma_dtw_similarity(reference: Chroma, estimate: Chroma, *, variant: str = "corrected") -> float:
@@ -266,7 +259,6 @@ def chroma_dtw_similarity(reference: Chroma, estimate: Chroma, *, variant: str =
 
     Definition 2. In definition 1, ``paper`` now, each frame was compared as it is. Chroma is not negative, so that any
     two frames share their mean: white noise scored 0.84 against real music, unrelated music 0.75.
-
     """
     check_variant(variant, PRESERVATION_VARIANTS)
     if variant == "official":
@@ -317,7 +309,6 @@ def clear_frames(chroma: Chroma, n: int = FRAMES_PER_MEAN) -> FloatArray:
     -------
     ndarray of float64, shape (n_frames / n rounded up, 14)
         Vectors of length 1.
-
     """
     means = _means(chroma, n)
     centred = _centred(means)
@@ -358,7 +349,6 @@ def chroma_dtw_centred(
     ------
     UnknownNameError
         An unknown variant.
-
     """
     check_variant(variant)
     name = "chroma_dtw_centred_transposed" if transposition_invariant else "chroma_dtw_centred"

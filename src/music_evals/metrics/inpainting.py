@@ -143,7 +143,6 @@ def position_score(
     --------
     >>> position_score([60, 128, 62, 128], [60, 128, 128, 64]).item()
     0.5
-
     """
     return _note_metric("position_score", reference, estimate, variant)
 
@@ -187,7 +186,6 @@ def note_f1(
     --------
     >>> note_f1([60, 128, 62, 128], [60, 128, 63, 64]).item()  # one of two notes found, three given
     0.4
-
     """
     return _note_metric("note_f1", reference, estimate, variant)
 
@@ -206,11 +204,15 @@ def note_scores(counts: NoteCounts, *, variant: str = "corrected") -> dict[str, 
     ------
     InvalidInputError
         ``official`` only: a reference without a note beside an estimate that has some.
-
     """
     check_variant(variant)
     if variant == "official":
-        _check_official(counts)
+        failing = (counts.reference == 0) & (counts.estimate > 0)
+        if failing.any():
+            raise InvalidInputError(
+                f"item {int(np.argmax(failing))}: the official code cannot score a reference without onset (it stops "
+                f'with an IndexError); leave out such items ({int(failing.sum())} here) or use variant="corrected"'
+            )
     empty = 0.0 if variant == "official" else np.nan
     return {
         "position_score": _f1(counts.shared, counts, variant),
@@ -256,15 +258,6 @@ def _ratio(
     return result
 
 
-def _check_official(counts: NoteCounts) -> None:
-    failing = (counts.reference == 0) & (counts.estimate > 0)
-    if failing.any():
-        raise InvalidInputError(
-            f"item {int(np.argmax(failing))}: the official code cannot score a reference without onset (it stops with "
-            f'an IndexError); leave out such items ({int(failing.sum())} here) or use variant="corrected"'
-        )
-
-
 # Extensions: what the authors name as future work.
 
 
@@ -280,7 +273,6 @@ def consonance_pitch_accuracy(reference: npt.ArrayLike, estimate: npt.ArrayLike)
     --------
     >>> consonance_pitch_accuracy([60, 128, 62, 128], [67, 128, 62, 128]).item()  # a fifth, and the same
     0.95
-
     """
     first, second, single = check_pairs(reference, estimate)
     scores = by_chunks(consonance_rows, first, second)[0]
@@ -330,7 +322,6 @@ def self_replication_rate(
         Input that is not one middle a context, or a corpus that is not whole measures.
     NoDataError
         An empty corpus.
-
     """
     whole, middles = check_contexts(contexts), check_middles(estimate)
     check_same_count(whole, middles)

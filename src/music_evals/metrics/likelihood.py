@@ -44,7 +44,6 @@ def inpainting_nll(log_probabilities: npt.ArrayLike) -> FloatArray | np.float64:
     --------
     >>> inpainting_nll([-0.5, -1.5]).item()
     1.0
-
     """
     values = np.asarray(log_probabilities, dtype=np.float64)
     if values.ndim not in {1, 2} or not values.shape[-1]:

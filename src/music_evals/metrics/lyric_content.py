@@ -90,7 +90,6 @@ def lyric_diversity(sections: Sections, *, n: int = 2) -> float:
     --------
     >>> lyric_diversity([["春眠不觉晓"], ["啦啦啦啦啦"]])  # four of four, and one of four
     0.625
-
     """
     if n < 1:
         raise InvalidInputError(f"n must be at least 1, got {n}")
@@ -125,7 +124,6 @@ def line_repetition(sections: Sections) -> float:
     --------
     >>> line_repetition([["春眠不觉晓", "处处闻啼鸟"], ["春眠 不觉晓"]])
     0.3333333333333333
-
     """
     known: set[tuple[str, ...]] = set()
     total = repeated = 0
@@ -172,7 +170,6 @@ def lyric_wordlikeness(words: Sequence[str]) -> float:
     --------
     >>> round(lyric_wordlikeness(["处处", "闻", "啼鸟"]), 3), lyric_wordlikeness(["啦啦"])  # two of five, none
     (0.013, 0.413)
-
     """
     return outside(word_share(words), WORDS_OF_PEOPLE)
 
@@ -234,7 +231,6 @@ def theme_similarity(
     -----
     UndefinedMetricWarning
         Where it is NaN.
-
     """
     if len(sections) != len(weights):
         raise PairCountError(f"{len(sections)} sections and {len(weights)} weights; give one of each a section")

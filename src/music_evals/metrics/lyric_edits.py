@@ -76,17 +76,16 @@ class _Prices(NamedTuple):
     character: int
     rhyme: int
 
-    def without_rhymes(self) -> _Prices:
-        """Return the prices of what is dropped from a lyric: a rhyme that nobody asked for costs nothing."""
-        return self._replace(rhyme=0)
-
 
 def count_edits(
     reference: Pattern, generated: Pattern, codes: Sequence[Sequence[str]], maxima: Sequence[float]
 ) -> Edits:
     """Return the fewest edits between two patterns."""
     sides = [
-        [_read_section(code, lines) for code, lines in zip(side_codes, side.lines, strict=True)]
+        [
+            _Section(code, tuple(_read_line(place, line.strip()) for place, line in enumerate(lines) if line.strip()))
+            for code, lines in zip(side_codes, side.lines, strict=True)
+        ]
         for side_codes, side in zip(codes, (reference, generated), strict=True)
     ]
     expected = _amounts(sides[0])
@@ -99,7 +98,8 @@ def count_edits(
         return prices.section * _is_another(first, second) + pair_lines(first.lines, second.lines)[0]
 
     dropped = [_held(section, prices) for section in sides[0]]
-    added = [_held(section, prices.without_rhymes()) for section in sides[1]]
+    # what is dropped from a lyric: a rhyme that nobody asked for costs nothing
+    added = [_held(section, prices._replace(rhyme=0)) for section in sides[1]]
     _, pairs = _align(sides[0], sides[1], change, dropped, added)
     line_pairs = [pair_lines(sides[0][first].lines, sides[1][second].lines)[1] for first, second in pairs]
     needed = _needed(sides, pairs, line_pairs)
@@ -156,10 +156,6 @@ def edit_distance(first: str, second: str) -> int:
     return row[-1]
 
 
-def _read_section(code: str, lines: Sequence[str]) -> _Section:
-    return _Section(code, tuple(_read_line(place, line.strip()) for place, line in enumerate(lines) if line.strip()))
-
-
 def _read_line(place: int, line: str) -> _Line:
     sung = "c" in line or "R" in line
     signs = (("c" if sign in "cR" else " " if sign == " " else FOREIGN) if sung else FOREIGN for sign in line)
@@ -203,7 +199,7 @@ def _pair_lines(
         return cost + (expected.rhymes and not actual.rhymes) * prices.rhyme
 
     dropped = [_held_by_line(line, prices) for line in first]
-    added = [_held_by_line(line, prices.without_rhymes()) for line in second]
+    added = [_held_by_line(line, prices._replace(rhyme=0)) for line in second]
     return _align(first, second, change, dropped, added)
 
 
@@ -217,6 +213,7 @@ def _align(
     """Return the least cost of turning one sequence into the other, and what is paired; pairs come first at a tie."""
     n, m = len(first), len(second)
     table = [[0] * (m + 1) for _ in range(n + 1)]
+    # the least cost of turning the first i into the first j, row by row
     for j in range(m):
         table[0][j + 1] = table[0][j] + added[j]
     paired = [[0] * m for _ in range(n)]
@@ -226,6 +223,7 @@ def _align(
         for j in range(m):
             paired[i][j] = above[j] + change(first[i], second[j])
             row[j + 1] = min(paired[i][j], above[j + 1] + dropped[i], row[j] + added[j])
+    # back from the end, along the choices that cost least
     pairs, i, j = [], n, m
     while i and j:
         if table[i][j] == paired[i - 1][j - 1]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from music_evals.annotations import Pattern
@@ -112,7 +113,11 @@ def report_sections(
         reports += [_alone(generated, index, _EXTRA, variant) for index in range(at_generated, second)]
         if first < len(reference.labels):
             sides = reference.lines[first], generated.lines[second]
-            places = _by_place(*sides) if line_pairs is None else _in_reading_order(*sides, line_pairs[number])
+            places: Iterable[Places]
+            if line_pairs is None:  # by their places
+                places = itertools.zip_longest(range(len(sides[0])), range(len(sides[1])))
+            else:
+                places = _in_reading_order(*sides, line_pairs[number])
             words = _words(generated, second)
             lines = tuple(
                 _line(
@@ -139,15 +144,18 @@ def reported_sections(reports: Sequence[SectionReport]) -> Iterator[str]:
             yield f"section {expected} ({report.expected_label}) is missing"
         elif report.status == _EXTRA:
             yield f"section ({report.found_label}), number {actual} of the lyrics, is not expected"
-        elif _is_misnamed(report) or not all(line.lossless for line in report.lines):
-            named = f", headed ({report.found_label})" if _is_misnamed(report) else ""
-            yield f"section {expected} ({report.expected_label}){named}: {_count_lines(report.lines)}"
-            yield from _describe_lines(report.lines)
-
-
-def _by_place(expected: Sequence[str], actual: Sequence[str]) -> Iterator[Places]:
-    for index in range(max(len(expected), len(actual))):
-        yield index if index < len(expected) else None, index if index < len(actual) else None
+        else:
+            # with another initial than was asked for only the fewest edits match a section
+            labels = report.found_label or "", report.expected_label or ""
+            named = f", headed ({labels[0]})" if labels[0][0].upper() != labels[1][0].upper() else ""
+            if not named and all(line.lossless for line in report.lines):
+                continue
+            n_lines = [sum(getattr(line, side) is not None for line in report.lines) for side in ("expected", "actual")]
+            yield f"section {expected} ({labels[1]}){named}: {n_lines[0]} lines expected, {n_lines[1]} found"
+            for number, line in enumerate(report.lines, start=1):
+                if not line.lossless:
+                    shown = f" {line.words.strip()!r}" if line.words else ""
+                    yield f"  line {number}{shown}: {'; '.join(_faults(line))}"
 
 
 def _in_reading_order(
@@ -161,11 +169,6 @@ def _in_reading_order(
         if first < len(expected):
             yield first, second
         a, b = first + 1, second + 1
-
-
-def _is_misnamed(report: SectionReport) -> bool:
-    """Tell whether a matched section has another initial than was asked for, as only the fewest edits match them."""
-    return report.status == _MATCHED and report.found_label[0].upper() != report.expected_label[0].upper()  # type: ignore[index]
 
 
 def _alone(pattern: Pattern, index: int, status: str, variant: str) -> SectionReport:
@@ -189,8 +192,9 @@ def _line(expected: str | None, actual: str | None, words: str | None, variant: 
     status = _MATCHED if compared else _MISSING if actual is None else _EXTRA
     # two blank lines: nothing is asked for, nothing is lost
     ratio = math.nan if not compared else 2.0 * common / (wanted + got) if wanted + got else 1.0
-    if compared and variant == "corrected":
-        ratio = _edited_ratio(expected or "", actual or "")
+    if expected is not None and actual is not None and variant == "corrected":
+        edits = edit_distance(expected.replace("R", "c"), re.sub("[^c ]", FOREIGN, actual.replace("R", "c")))
+        ratio = max(0.0, 1.0 - edits / len(expected)) if expected else float(not actual)
     foreign = len(actual or "") - sum((actual or "").count(each) for each in "cR ")
     count = len(actual or "") - foreign if variant != "paper" else got
     rhymes = "R" in (expected or ""), "R" in (actual or "")
@@ -206,23 +210,6 @@ def _line(expected: str | None, actual: str | None, words: str | None, variant: 
         *rhymes,
         extra_rhyme_costs=variant != "corrected",
     )
-
-
-def _edited_ratio(expected: str, actual: str) -> float:
-    edits = edit_distance(expected.replace("R", "c"), re.sub("[^c ]", FOREIGN, actual.replace("R", "c")))
-    return max(0.0, 1.0 - edits / len(expected)) if expected else float(not actual)
-
-
-def _count_lines(lines: Sequence[LineReport]) -> str:
-    expected, actual = (sum(getattr(line, side) is not None for line in lines) for side in ("expected", "actual"))
-    return f"{expected} lines expected, {actual} found"
-
-
-def _describe_lines(lines: Sequence[LineReport]) -> Iterator[str]:
-    for number, line in enumerate(lines, start=1):
-        if not line.lossless:
-            shown = f" {line.words.strip()!r}" if line.words else ""
-            yield f"  line {number}{shown}: {'; '.join(_faults(line))}"
 
 
 def _faults(line: LineReport) -> Iterator[str]:
@@ -242,7 +229,15 @@ def _faults(line: LineReport) -> Iterator[str]:
 def level_reasons(score: LyricStructure) -> tuple[str, ...]:
     """Return a reason for each level and for the reward."""
     if score.variant == "corrected":
-        return _edited_reasons(score)
+        needed, wanted = score.edits.needed, score.edits.expected
+        return (
+            f"{sum(needed)} edits of all kinds; {sum(wanted)} things asked for",
+            f"{needed.sections} sections to add, drop or rename; {wanted.sections} asked for",
+            f"{needed.lines} lines to add or drop; {wanted.lines} asked for",
+            f"{needed.characters} characters and pauses to add, drop or change; {wanted.characters} asked for",
+            f"{needed.rhymes} rhymes missing; {wanted.rhymes} asked for",
+            "no reward under this variant",
+        )
     expected, actual = (" ".join(codes) or "none" for codes in (score.expected_codes, score.found_codes))
     rhymes = f"{score.expected_rhymes} rhyming lines expected among the compared ones, {score.found_rhymes} found"
     return (
@@ -252,18 +247,6 @@ def level_reasons(score: LyricStructure) -> tuple[str, ...]:
         "product of the ratios of all compared lines" if score.variant == "official" else "of the characters match",
         rhymes,
         f"{score.rhyme_share:.3f} of the compared lines rhyme{_reward_reason(score)}",
-    )
-
-
-def _edited_reasons(score: LyricStructure) -> tuple[str, ...]:
-    needed, expected = score.edits.needed, score.edits.expected
-    return (
-        f"{sum(needed)} edits of all kinds; {sum(expected)} things asked for",
-        f"{needed.sections} sections to add, drop or rename; {expected.sections} asked for",
-        f"{needed.lines} lines to add or drop; {expected.lines} asked for",
-        f"{needed.characters} characters and pauses to add, drop or change; {expected.characters} asked for",
-        f"{needed.rhymes} rhymes missing; {expected.rhymes} asked for",
-        "no reward under this variant",
     )
 
 

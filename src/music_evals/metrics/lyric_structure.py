@@ -149,7 +149,6 @@ class LyricStructure(_Points):
         What ``"corrected"`` is made of, whichever variant was asked for.
     notes
         What a reader should know, in words: what the authors' code could not score, and the like.
-
     """
 
     compared_lines: int
@@ -257,6 +256,7 @@ def structure_score(
         raise UnknownNameError("variant", variant, VARIANTS)
     if section_match not in SECTION_MATCHES:
         raise UnknownNameError("way to match sections", section_match, SECTION_MATCHES)
+    # sections are matched by their codes, in order
     codes = tuple(_codes(each.labels, section_match) for each in (reference, generated))
     notes: tuple[str, ...] = ()
     if variant == "official" and section_match == "initial":
@@ -273,6 +273,7 @@ def structure_score(
     counts = _count(reference, generated, pairs, variant)
     if variant == "official":  # the paper adds up before it divides
         notes += _check_blanks(reference, counts.blanks, strict=strict)
+    # p1 of whole texts, p2 of sections
     p1 = difflib.SequenceMatcher(None, reference.text, generated.text, autojunk).ratio()
     n = len(codes[0]) + len(codes[1])
     p2 = 2.0 * len(pairs) / n if n else 1.0
@@ -351,6 +352,7 @@ def _count(reference: Pattern, generated: Pattern, pairs: Sequence[tuple[int, in
             expected_rhymes += wanted_rhymes
             found_rhymes += line_rhymes
             parallel += bool(wanted_rhymes & line_rhymes)
+            # characters in common, and those of each side
             least, wanted_count, line_count = line_counts(wanted, line, variant)
             common += least
             characters += wanted_count + line_count
@@ -367,11 +369,13 @@ def _official(p1: float, p2: float, counts: _Counts, *, accumulate_song: bool) -
     """Return points and ratios; each product in the order of the authors' code, since its bits are kept."""
     carried = (p1 if accumulate_song else 1.0) * p2
     song, section = MAXIMUM["song"] * p1, MAXIMUM["section"] * carried
+    # p3, lines: the ratio is carried into the levels below
     p3 = counts.compared * 2.0 / counts.matched
     carried *= p3
     phrase = MAXIMUM["phrase"] * carried
     p4 = counts.product
     word = MAXIMUM["word"] * p4 * carried
+    # p5, rhymes: like the word ratio it is carried no further
     rhymes = counts.expected_rhymes + counts.found_rhymes
     p5 = 2 * min(counts.expected_rhymes, counts.found_rhymes) / rhymes if rhymes else 0.0
     rhyme = MAXIMUM["rhyme"] * p5 * carried
@@ -421,6 +425,7 @@ def _corrected(edits: Edits) -> _Points:
         _left(sum(edits.needed), sum(edits.expected), 0.0),
         _left(edits.needed.sections, edits.expected.sections, 0.0),
     )
+    # a level of which nothing is asked for is as the one above it
     p3 = _left(edits.needed.lines, edits.expected.lines, p2)
     p4 = _left(edits.needed.characters, edits.expected.characters, p3)
     p5 = _left(edits.needed.rhymes, edits.expected.rhymes, p3)
@@ -454,7 +459,6 @@ class Agreement(NamedTuple):
     ----------
     precision, recall, f1
         Of the marked lines.
-
     """
 
     precision: float
@@ -491,7 +495,6 @@ def rhyme_agreement(reference_marks: Sequence[bool], marks: Sequence[bool]) -> A
     --------
     >>> rhyme_agreement([True, True, False, True], [True, True, True, False])
     Agreement(precision=0.6666666666666666, recall=0.6666666666666666, f1=0.6666666666666666)
-
     """
     if len(reference_marks) != len(marks):
         raise InvalidInputError(

@@ -56,7 +56,6 @@ class IntervalPairs(NamedTuple):
         Bins 0..`INTERVAL_BINS` - 1, shape (n_pairs,); -1 where one side has fewer intervals than the other.
     items
         Item of each pair, shape (n_pairs,), not decreasing.
-
     """
 
     reference: IntArray
@@ -93,7 +92,6 @@ def interval_divergence(reference: npt.ArrayLike, estimate: npt.ArrayLike, *, ba
     --------
     >>> interval_divergence([[60, 62, 64]], [[60, 62, 62]], base="bits")  # up, up against up, none
     0.311...
-
     """
     pairs = interval_pairs(reference, estimate)
     counts = [np.bincount(bins[bins >= 0], minlength=INTERVAL_BINS) for bins in pairs[:2]]
@@ -129,7 +127,6 @@ def interval_bins(middle: npt.ArrayLike) -> npt.NDArray[np.int8]:
     ------
     InvalidTokensError
         Input that is not token sequences of shape (n, steps).
-
     """
     return _bins(_check(middle))
 
@@ -159,7 +156,6 @@ def repeated_note_rate(middle: npt.ArrayLike) -> FloatArray:
     --------
     >>> repeated_note_rate([[60, 60, 129, 60, 62]]).item()  # two of three intervals
     0.666...
-
     """
     rates: FloatArray = repeated_rows(_check(middle))[0]
     warn_undefined("repeated_note_rate", rates, "the middle has fewer than two notes")

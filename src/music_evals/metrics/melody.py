@@ -136,7 +136,6 @@ def voicing_recall(reference: F0Track, estimate: F0Track, *, variant: str = "cor
     >>> reference = F0Track(times_sec, np.array([0.0, 440.0, 440.0, 440.0]))
     >>> voicing_recall(reference, F0Track(times_sec, np.array([220.0, 220.0, 220.0, 0.0])))
     0.6666666666666666
-
     """
     grid = _grid("voicing_recall", reference, estimate, variant)
     if grid is None:
@@ -207,7 +206,16 @@ def _grid(name: str, reference: F0Track, estimate: F0Track, variant: str) -> _Gr
     """Return both sides frame by frame, or None where the reference has no voiced frame to be found again."""
     check_variant(variant)
     if variant == "official":
-        return _official_grid(name, reference, estimate)
+        n, m = len(reference.times_sec), len(estimate.times_sec)
+        if n != m:
+            raise NotComparableError(
+                f"{name}: the official code cannot compare tracks of {n} and {m} frames (mir_eval stops with a "
+                'ValueError); cut the recordings to one length or use variant="corrected"'
+            )
+        sides = [
+            (side.voiced.astype(np.float64), np.maximum(side.frequencies_hz, 0.0)) for side in (reference, estimate)
+        ]
+        return _Grid(*sides[0], *sides[1])
     if not reference.voiced.any():
         return None
     if not len(estimate.times_sec):
@@ -232,17 +240,6 @@ def _with_silent_ends(estimate: F0Track, grid_sec: FloatArray) -> tuple[FloatArr
         times_sec = np.insert(times_sec, 0, times_sec[0] - hop_sec)
         frequencies_hz = np.insert(frequencies_hz, 0, 0.0)
     return times_sec, frequencies_hz
-
-
-def _official_grid(name: str, reference: F0Track, estimate: F0Track) -> _Grid:
-    n, m = len(reference.times_sec), len(estimate.times_sec)
-    if n != m:
-        raise NotComparableError(
-            f"{name}: the official code cannot compare tracks of {n} and {m} frames (mir_eval stops with a "
-            'ValueError); cut the recordings to one length or use variant="corrected"'
-        )
-    sides = [(side.voiced.astype(np.float64), np.maximum(side.frequencies_hz, 0.0)) for side in (reference, estimate)]
-    return _Grid(*sides[0], *sides[1])
 
 
 def melody_contour_accuracy(reference: F0Track, estimate: F0Track, *, variant: str = "corrected") -> float:
@@ -282,7 +279,6 @@ def melody_contour_accuracy(reference: F0Track, estimate: F0Track, *, variant: s
     >>> estimate = F0Track(np.arange(8) * 0.1, np.repeat([440.0, 440.0, 660.0, 0.0], 2))  # twice as slow
     >>> melody_contour_accuracy(reference, estimate)
     1.0
-
     """
     check_variant(variant)
     if not reference.voiced.any():
@@ -353,7 +349,6 @@ def interval_lcs(reference: Melody, estimate: Melody, *, variant: str = "correct
     >>> reference = Melody(intervals_sec, np.array([60.0, 62.0, 64.0, 65.0]))  # 2 2 1
     >>> interval_lcs(reference, Melody(intervals_sec, np.array([67.0, 69.0, 70.0, 67.0])))  # 2 1 -3
     0.6666666666666666
-
     """
     check_variant(variant)
     first, second = (intervals(melody) for melody in (reference, estimate))
@@ -416,7 +411,6 @@ def motif_jaccard(
     >>> estimate = Melody(intervals_sec, np.array([67.0, 69.0, 71.0, 72.0, 71.0]))  # 2 2 1, 2 1 11
     >>> motif_jaccard(reference, estimate)
     0.3333333333333333
-
     """
     counts = _motif_counts(reference, estimate, n, variant)
     if variant == "official":

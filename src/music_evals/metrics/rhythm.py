@@ -97,7 +97,6 @@ def delta_bpm(reference: Beats, estimate: Beats, *, variant: str = "corrected") 
     ------
     UnknownNameError
         An unknown variant.
-
     """
     check_variant(variant, PRESERVATION_VARIANTS)
     tempi = (reference.bpm, estimate.bpm)
@@ -190,7 +189,6 @@ def beat_f_measure(
     0.8571428571428571
     >>> beat_f_measure(reference, Beats(np.array([0.25, 0.75, 1.25, 1.75])), align="offset")
     1.0
-
     """
     span = min_beat_time_sec, end_sec
     first, second = _compared(reference.times_sec, estimate.times_sec, align, tolerance_sec, span, variant=variant)
@@ -239,7 +237,6 @@ def information_gain(
     -----
     `mir_eval.beat.information_gain`, whose treatment of a beat before the first of the other side we keep: its error is
     measured against the length of the whole track and comes out near 0.
-
     """
     span = min_beat_time_sec, end_sec
     first, second = _compared(reference.times_sec, estimate.times_sec, align, tolerance_sec, span, variant=variant)
@@ -283,7 +280,6 @@ def beat_offset_sec(
     ------
     UnknownNameError
         An unknown variant.
-
     """
     check_variant(variant)
     offset = _offset(reference.times_sec, estimate.times_sec, tolerance_sec)

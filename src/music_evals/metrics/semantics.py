@@ -96,7 +96,6 @@ class SemanticSimilarity(NamedTuple):
         As in `BestMatches`, whatever the aggregation.
     n_generated, n_reference
         Texts on each side.
-
     """
 
     value: float
@@ -124,7 +123,6 @@ def check_options(aggregation: str, empty: str, *, normalize_by_self: bool) -> N
         Another aggregation, or way with empty lists.
     InvalidInputError
         `normalize_by_self` with an aggregation that has no use for it.
-
     """
     if aggregation not in AGGREGATIONS:
         raise UnknownNameError("aggregation", aggregation, AGGREGATIONS)
@@ -149,7 +147,6 @@ def cosine_matrix(generated: npt.ArrayLike, reference: npt.ArrayLike) -> Floats:
     ------
     InvalidInputError
         Arrays of other shapes, values that are not finite, or vectors that are not of length 1.
-
     """
     first, second = _unit_vectors(generated, "generated"), _unit_vectors(reference, "reference")
     if first.shape[1] != second.shape[1] and len(first) and len(second):
@@ -171,7 +168,6 @@ def pair_statistics(cosines: npt.ArrayLike) -> PairStatistics:
     ----------
     cosines
         Shape (n_generated, n_reference), from `cosine_matrix`.
-
     """
     matrix = np.asarray(cosines, dtype=np.float64)
     if not matrix.size:
@@ -186,7 +182,6 @@ def best_matches(cosines: npt.ArrayLike) -> BestMatches:
     ----------
     cosines
         Shape (n_generated, n_reference), from `cosine_matrix`.
-
     """
     matrix = np.asarray(cosines, dtype=np.float64)
     if not matrix.size:
@@ -217,11 +212,11 @@ def normalized_similarity(generated: npt.ArrayLike, reference: npt.ArrayLike) ->
     ------
     InvalidInputError
         As `cosine_matrix`.
-
     """
     first, second = _unit_vectors(generated, "generated"), _unit_vectors(reference, "reference")
     if not (len(first) and len(second)):
         return float("nan")
+    # the mean over all pairs is the product of the mean vectors
     mean_generated = np.asarray(first, dtype=np.float64).mean(axis=0)
     mean_reference = np.asarray(second, dtype=np.float64).mean(axis=0)
     # sums of products, all three in one way: for equal lists they are equal to the last bit, and the ratio is 1
@@ -274,7 +269,6 @@ def semantic_similarity(
     -----
     UndefinedMetricWarning
         The score is NaN.
-
     """
     check_options(aggregation, empty, normalize_by_self=normalize_by_self)
     cosines = cosine_matrix(generated, reference)

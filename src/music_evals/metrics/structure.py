@@ -111,7 +111,6 @@ def segment_ari(reference: Segments, estimate: Segments, *, variant: str = "corr
     1.0
     >>> segment_ari(reference, Segments(np.array([[0.0, 30.0]]), ("A",)))
     0.0
-
     """
     check_variant(variant, PRESERVATION_VARIANTS)
     name = "segment_ari"
@@ -181,7 +180,6 @@ def boundary_f_measure(
     >>> reference = Segments(np.array([[0.0, 10.0], [10.0, 20.0], [20.0, 30.0]]), ("A", "B", "A"))
     >>> boundary_f_measure(reference, Segments(np.array([[0.0, 10.4], [10.4, 30.0]]), ("A", "B")))  # one of two
     0.6666666666666666
-
     """
     check_variant(variant)
     if variant == "official":
@@ -247,7 +245,6 @@ def ssm_correlation(
     References
     ----------
     J. Foote: "Visualizing music and audio using self-similarity", ACM Multimedia 1999.
-
     """
     check_variant(variant)
     name = "ssm_correlation"

@@ -50,7 +50,6 @@ class StyleClassifier:
     ------
     InvalidInputError
         Shapes that do not agree, numbers that are not finite, a scale that is not above 0, or one style twice.
-
     """
 
     styles: tuple[str, str]
@@ -82,7 +81,6 @@ class StyleClassifier:
         ------
         InvalidInputError
             Another number of features.
-
         """
         rows = np.asarray(features, dtype=np.float64)
         if rows.ndim != 2 or rows.shape[1] != len(self.features):
@@ -105,7 +103,6 @@ class StyleClassifier:
         ------
         InvalidInputError
             A value is missing, of another type, or contradicts the others.
-
         """
         try:
             mean, scale, weights = (np.array(values[name], dtype=np.float64) for name in ("mean", "scale", "weights"))
@@ -139,21 +136,23 @@ def fit_style_classifier(
         A style without rows.
     InvalidInputError
         Labels other than 0 and 1, or a penalty that is not above 0.
-
     """
     from scipy.optimize import minimize
 
     rows, truth = _check(features, labels)
     if not l2 > 0:
         raise InvalidInputError(f"l2 must be above 0, got {l2}: styles that a feature separates have no other optimum")
+    # features of mean 0 and deviation 1; one that does not vary says nothing
     mean, deviation = rows.mean(axis=0), rows.std(axis=0)
     scale = np.where(deviation > 1e-12, deviation, 1.0)
     standard = (rows - mean) / scale
+    # both styles weigh the same, however many rows they have
     share = np.where(truth == 1, 0.5 / truth.sum(), 0.5 / (1 - truth).sum())
 
     def loss(parameters: Floats) -> tuple[float, Floats]:
         weights, bias = parameters[:-1], parameters[-1]
         odds = standard @ weights + bias
+        # the weighted log-loss of a logistic regression with an L2 penalty, and its gradient
         value = (share * (np.logaddexp(0, odds) - truth * odds)).sum() + l2 / 2 * weights @ weights
         slope = share * (_logistic(odds) - truth)
         return float(value), np.append(slope @ standard + l2 * weights, slope.sum())
@@ -180,7 +179,7 @@ def choose_style_classifier(
 
     def log_loss(fitted: StyleClassifier) -> float:
         of_truth = np.where(truth == 1, fitted.probabilities(rows), 1 - fitted.probabilities(rows))
-        nats = -np.log(np.maximum(of_truth, 1e-300))
+        nats = -np.log(np.maximum(of_truth, 1e-300))  # a probability of 0 would make all others irrelevant
         return float(np.mean([nats[truth == label].mean() for label in (0, 1)]))
 
     fitted = [fit_style_classifier(*train, names=names, styles=styles, l2=l2) for l2 in sorted(grid, reverse=True)]
