@@ -37,8 +37,12 @@ def csv_rows(text: str, place: object) -> list[dict[str, Any]]:
     As of `csv.DictReader`, cells that are missing are None, and those too many stand under the key None.
     """
     reader = csv.DictReader(io.StringIO(text, newline=""), strict=True)
+
+    def bare(cell: Any) -> Any:
+        return cell[1:] if isinstance(cell, str) and cell.startswith("'") and _FORMULA.match(cell) else cell
+
     try:
-        return [{_bare(name): _bare(cell) for name, cell in row.items()} for row in reader]
+        return [{bare(name): bare(cell) for name, cell in row.items()} for row in reader]
     except csv.Error as error:
         where = f"{place}, line {reader.reader.line_num}"
         raise UnreadableFileError(f"{where} is no CSV ({error}); save the table as CSV anew") from error
@@ -51,7 +55,3 @@ def _cell(value: Any) -> Any:
         return value
     text = str(value)
     return f"'{text}" if _FORMULA.match(text) and not _PLAIN.fullmatch(text) else text
-
-
-def _bare(cell: Any) -> Any:
-    return cell[1:] if isinstance(cell, str) and cell.startswith("'") and _FORMULA.match(cell) else cell

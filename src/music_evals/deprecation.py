@@ -24,16 +24,7 @@ def warn_renamed(old: str, new: str, *, stacklevel: int = 3) -> None:
 
 
 def module_getattr(module: str, names: Mapping[str, str]) -> Callable[[str], Any]:
-    """Return the ``__getattr__`` (PEP 562) of a module in which names were changed.
-
-    Parameters
-    ----------
-    module
-        Its ``__name__``.
-    names
-        Old name -> new one.
-
-    """
+    """Return the ``__getattr__`` (PEP 562) of a module in which names were changed, from old names to new ones."""
 
     def __getattr__(name: str) -> Any:  # noqa: N807
         if name not in names:
@@ -60,16 +51,7 @@ class _Moved(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
 
 def moved_modules(package: str, names: Mapping[str, str]) -> None:
-    """Let modules of a package be imported by their old names.
-
-    Parameters
-    ----------
-    package
-        Its ``__name__``.
-    names
-        Old name -> new one, both below the package.
-
-    """
+    """Let modules of a package be imported by their old names, from names to names below the package."""
     moved = {f"{package}.{old}": f"{package}.{new}" for old, new in names.items()}
     for old, new in list(moved.items()):  # `from old_package import module` asks the package that took its place
         folder, _, name = old.rpartition(".")
@@ -81,14 +63,7 @@ def moved_modules(package: str, names: Mapping[str, str]) -> None:
 
 
 def renamed_options(**names: str) -> Callable[[Function], Function]:
-    """Let a function take keyword arguments by their old names.
-
-    Parameters
-    ----------
-    **names
-        Old name -> new one.
-
-    """
+    """Let a function take keyword arguments by their old names, from old names to new ones."""
 
     def decorate(function: Function) -> Function:
         @functools.wraps(function)

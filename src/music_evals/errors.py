@@ -114,22 +114,10 @@ __all__ = [
 
 
 class MusicEvalsError(Exception):
-    """Root of every error that `music_evals` raises on purpose.
+    """Root of every error that `music_evals` raises on purpose; it takes the message, which says what to do.
 
-    Parameters
-    ----------
-    *message
-        What was expected, what came, and what to do.
-    kind
-        Name of what is wrong, by which a program chooses words for its users; empty if unnamed.
-    **facts
-        What such words say: a limit, what was found.
-
-    Attributes
-    ----------
-    kind, facts
-        As given.
-
+    `kind` is the name of what is wrong, by which a program chooses words for its users; empty if unnamed. `facts` are
+    what such words say: a limit, the size.
     """
 
     kind: str = ""
@@ -209,19 +197,9 @@ class UnsupportedTypeError(MusicEvalsError, TypeError):
 
 
 class UnknownNameError(MusicEvalsError, LookupError):
-    """A name that is not registered; the message offers the nearest ones.
+    """A name that is not registered among the `known` ones of its `kind`; the message offers the nearest ones.
 
-    Parameters
-    ----------
-    kind
-        What was looked up, e.g. ``"model"``.
-    name
-        The name that was not found.
-    known
-        All names that would have been.
-    advice
-        What else may be done, for the end of the message.
-
+    `kind` says what was looked up, such as ``"model"``; `advice`, what else may be done, ends the message.
     """
 
     def __init__(self, kind: str, name: str, known: Iterable[str], advice: str = "") -> None:
@@ -239,19 +217,8 @@ class UnreadableFileError(MusicEvalsError, ValueError):
 class FileTooLargeError(UnreadableFileError):
     """A file, or what it holds, over a bound on bytes, seconds, notes ...
 
-    Parameters
-    ----------
-    message
-        What was found and what the bound is.
-    name
-        Of the file.
-    unit
-        What is counted: ``"bytes"``, ``"seconds"``, ``"notes"`` ...
-    limit
-        The bound.
-    size
-        How many there are; None if counting stopped at the bound.
-
+    `name` is that of the file, `unit` what is counted: ``"bytes"``, ``"seconds"``, ``"notes"`` ... `limit` is the
+    bound, `size` how many there are; None if counting stopped at the bound.
     """
 
     name: str = ""
@@ -354,19 +321,10 @@ class BackendError(MusicEvalsError, RuntimeError):
 
 
 class MissingBackendError(MusicEvalsError, ImportError):
-    """An optional package is needed.
+    """An optional package is needed for a feature.
 
-    Parameters
-    ----------
-    package
-        Name of the package.
-    extra
-        The extra of `music_evals` that installs it, or several with commas; empty if none does.
-    feature
-        What it is needed for.
-    install
-        The command that installs it, if no extra of `music_evals` does.
-
+    `extra` is the extra of `music_evals` that installs the package, or several with commas; empty if none does.
+    `install` is the command that installs it in that case.
     """
 
     extra: str = ""
@@ -376,7 +334,11 @@ class MissingBackendError(MusicEvalsError, ImportError):
 
     @renamed_options(what="feature")
     def __init__(self, package: str, extra: str, feature: str, *, install: str = "") -> None:
-        super().__init__(f"{feature} needs the package {package!r}; install it with: {install or _install_line(extra)}")
+        # an extra is installed by its packages, since no index holds `music_evals`; in a clone by its name
+        wanted = " ".join(f'"{requirement}"' for name in extra.split(",") for requirement in _requirements(name))
+        clone = f'pip install -e ".[{extra}]"'
+        line = install or (f"pip install {wanted} (in a clone of music_evals: {clone})" if wanted else clone)
+        super().__init__(f"{feature} needs the package {package!r}; install it with: {line}")
         self.extra = "" if install else extra
         self.package, self.feature = package, feature
 
@@ -385,13 +347,6 @@ class MissingBackendError(MusicEvalsError, ImportError):
         """Former name of `feature`."""
         warn_renamed("MissingBackendError.what", "feature")
         return self.feature
-
-
-def _install_line(extra: str) -> str:
-    """Return how an extra is installed: by its packages, since no index holds `music_evals`; in a clone by its name."""
-    wanted = " ".join(f'"{requirement}"' for name in extra.split(",") for requirement in _requirements(name))
-    in_clone = f'pip install -e ".[{extra}]"'
-    return f"pip install {wanted} (in a clone of music_evals: {in_clone})" if wanted else in_clone
 
 
 def _requirements(extra: str) -> list[str]:

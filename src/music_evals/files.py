@@ -109,11 +109,7 @@ def check_path(text: str, prefix: str = "no path can be") -> None:
 def decode_text(content: bytes, place: object) -> str:
     """Return the text of a UTF-8 file, with its line ends and without a byte order mark.
 
-    Raises
-    ------
-    UnreadableFileError
-        Not UTF-8, or a pointer of Git LFS; names the place and the line.
-
+    Raises `UnreadableFileError`, with place and line: not UTF-8, or a pointer of Git LFS.
     """
     check_no_pointer(content, place)
     try:
@@ -131,20 +127,8 @@ def decode_text(content: bytes, place: object) -> str:
 def parse_json(text: str | bytes, place: str, expected: str = "") -> Any:
     """Return what a text in JSON of the user holds.
 
-    Parameters
-    ----------
-    text
-        As a text, or as the bytes of a file in UTF-8.
-    place
-        Where it stands, for messages.
-    expected
-        What should stand there, for the end of a message.
-
-    Raises
-    ------
-    UnreadableFileError
-        Not JSON, nested too deeply, or a key that comes twice in one object, of which Python alone would keep the last.
-
+    Raises `UnreadableFileError`, which names the place and what is `expected` there: not JSON, nested too deeply, or a
+    key that comes twice in one object, of which Python alone would keep the last.
     """
     if isinstance(text, bytes):
         text = decode_text(text, place)
@@ -233,26 +217,13 @@ def written_whole(
 ) -> Iterator[Path]:
     """Yield the place for a new file beside `path`; when the block ends well, the file is moved to `path`.
 
-    Any number of processes and machines may write the same file at once: one of them wins, whole.
+    Any number of processes and machines may write the same file at once: one of them wins, whole. `parents` makes the
+    folders that are missing. `sync` waits until the file is on the disk; one that is checked when it is read, as in
+    `Store`, can do without. `parts` is the folder below that of `path`, made where it is missing, for the file until it
+    is whole: `UNSENT` where the folder is uploaded as it is, as somebody may be killed.
 
-    Parameters
-    ----------
-    path
-        The file.
-    parents
-        Make its folder, and those above, where they are missing.
-    sync
-        Wait until it is on the disk. A file that is checked when it is read, as in `Store`, can do without.
-    parts
-        Folder below that of `path`, made where it is missing, for the file until it is whole: `UNSENT` where the folder
-        is uploaded as it is, as somebody may be killed.
-
-    Raises
-    ------
-    OutputError
-        The folder is missing, cannot be made, is full or not writable. No part of a file is left behind, and a file
-        that was there is kept.
-
+    Raises `OutputError`: the folder is missing, cannot be made, is full or not writable. No part of a file is left
+    behind, and a file that was there is kept.
     """
     target = Path(path)
     if parents:
@@ -288,16 +259,7 @@ def write_atomically(
 def folder_written_whole(path: str | os.PathLike[str]) -> Iterator[Path]:
     """Yield a new folder beside `path`; when the block ends well, it takes the place of what was there.
 
-    Parameters
-    ----------
-    path
-        Where the folder goes; what stands there goes with it, so that the caller checks it first.
-
-    Raises
-    ------
-    OutputError
-        It cannot be written; a folder that was there is kept as it was.
-
+    The caller checks first what stands there. `OutputError`: it cannot be written; what was there is kept.
     """
     target = Path(path)
     part, old = (target.with_name(f".{target.name}.{uuid.uuid4().hex}.{suffix}") for suffix in ("part", "old"))
@@ -356,13 +318,8 @@ class Store:
     folder, on one machine or on several: nothing is locked, an entry is moved into its place whole, and of several
     writers of one entry one wins. An entry that is damaged, or that stands for another key, counts as missing: a
     warning is logged, and the next `put` replaces it. With a store or without one, the numbers are the same: where the
-    folder cannot be read or written, or is full, that is logged once, and nothing more is kept.
-
-    Parameters
-    ----------
-    folder
-        Where the entries lie, as ``<2 digits>/<digest>.entry``. It is made with the first of them.
-
+    folder cannot be read or written, or is full, that is logged once, and nothing more is kept. Entries lie in the
+    folder as ``<2 digits>/<digest>.entry``; it is made with the first of them.
     """
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
@@ -371,7 +328,8 @@ class Store:
 
     def path(self, key: Mapping[str, Any]) -> Path:
         """Return where the entry of a key lies; a key is all that the bytes depend on, as plain values."""
-        digest = hashlib.sha256(_key_text(key)).hexdigest()
+        text = json.dumps(key, sort_keys=True)  # ASCII: half of a surrogate pair in a text is kept as it is
+        digest = hashlib.sha256(text.encode()).hexdigest()
         return self.folder / digest[:2] / f"{digest}.entry"
 
     def get(self, key: Mapping[str, Any]) -> bytes | None:
@@ -454,9 +412,6 @@ class Store:
 _ENTRIES, _PARTS = "*.entry", ".*.entry.*.part"
 
 
-def _key_text(key: Mapping[str, Any]) -> bytes:
-    return json.dumps(key, sort_keys=True).encode()  # ASCII: half of a surrogate pair in a text is kept as it is
-
-
 def _head(key: Mapping[str, Any], content: bytes) -> bytes:
-    return b'{"key":%b,"sha256":"%b"}' % (_key_text(key), hashlib.sha256(content).hexdigest().encode())
+    text = json.dumps(key, sort_keys=True).encode()
+    return b'{"key":%b,"sha256":"%b"}' % (text, hashlib.sha256(content).hexdigest().encode())

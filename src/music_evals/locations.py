@@ -181,37 +181,30 @@ def fetched(path: str, content: str, *, max_bytes: int, folder: Path | None = No
         return
     with tempfile.TemporaryDirectory(prefix="music_evals_", dir=folder, ignore_cleanup_errors=True) as scratch:
         copy = Path(scratch) / f"copy{place.suffix}"
-        _copy(place, copy, max_bytes)
-        if _fingerprint_of_copy(copy, place, content) != content:
+        try:
+            with copy.open("wb") as file:
+                file.writelines(place.blocks(max_bytes))
+        except MusicEvalsError:
+            raise
+        except OSError as error:
+            held = copy.parent.parent
+            raise OutputError(f"{held}: cannot hold a copy of {place} ({error.strerror}); make room there") from error
+        # the hash of what was fetched; where none is known, the fingerprint that the file has by now
+        kind = content.partition(":")[0]
+        if kind == "url":
+            place.forget()
+            now = place.fingerprint()
+        elif kind == "git":
+            data = copy.read_bytes()
+            now = "git:" + hashlib.sha1(b"blob %d\0" % len(data) + data).hexdigest()  # noqa: S324 (git's own)
+        else:
+            now = hash_file(copy)
+        if now != content:
             raise UnreadableFileError(f"{place}: changed after the run had begun; start the run again")
         try:
             yield str(copy)
         except MusicEvalsError as error:
             raise worded(type(error), str(error).replace(str(copy), place.url), vars(error)) from error
-
-
-def _copy(place: Remote, copy: Path, max_bytes: int) -> None:
-    try:
-        with copy.open("wb") as file:
-            file.writelines(place.blocks(max_bytes))
-    except MusicEvalsError:
-        raise
-    except OSError as error:
-        held = copy.parent.parent
-        raise OutputError(f"{held}: cannot hold a copy of {place} ({error.strerror}); make room there") from error
-
-
-def _fingerprint_of_copy(copy: Path, place: Remote, content: str) -> str:
-    """Return the hash of what was fetched; where none is known, the fingerprint that the file has by now."""
-    kind = content.partition(":")[0]
-    if kind == "url":
-        place.forget()
-        return place.fingerprint()
-    if kind == "git":
-        data = copy.read_bytes()
-        digest = hashlib.sha1(b"blob %d\0" % len(data) + data)  # noqa: S324 (git's own)
-        return f"git:{digest.hexdigest()}"
-    return hash_file(copy)
 
 
 def _scheme(text: str | os.PathLike[str]) -> str:

@@ -40,25 +40,10 @@ class ReaderProcess(Generic[T]):
     """A reader in a process of its own, for files that come one at a time.
 
     The process starts with the first file, which takes about half a second, and stays until `close`, until it dies on
-    a file, or until this object is gone.
-
-    Parameters
-    ----------
-    reader, timeout_sec
-        As for `symbolic.files.read_many`.
-    environment
-        Variables that the process gets beside those of this one.
-    what
-        Word for the reader, for the message of its death.
-    memory_bytes
-        Largest data segment of the process (``RLIMIT_DATA``, which on Linux counts all private memory that can be
-        written), once the reader is imported. None sets no limit, and so does a platform that has none to set.
-
-    Raises
-    ------
-    InvalidInputError
-        `timeout_sec` or `memory_bytes` is not positive.
-
+    a file, or until this object is gone. `environment` are variables that it gets beside those of this one, `label` is
+    what the message of its death calls the reader. `memory_bytes` is its largest data segment (``RLIMIT_DATA``, on
+    Linux all private memory that can be written) once the reader is imported; None sets no limit, nor does a platform
+    that has none to set.
     """
 
     def __init__(
@@ -83,28 +68,19 @@ class ReaderProcess(Generic[T]):
     def read(self, item: str | os.PathLike[str] | bytes, *, name: str | None = None) -> T | MusicEvalsError:
         """Return what the reader makes of a path or of bytes, its named error, or how it died.
 
-        Parameters
-        ----------
-        item
-            What the reader takes.
-        name
-            What the message of its death calls the item; None for the path, or the number of bytes.
-
-        Raises
-        ------
-        InvalidInputError
-            The worker cannot import the reader.
-
+        `name` is what the message of its death calls the item; None for the path, or the number of bytes.
         """
         if self._worker is None:
             self._worker = _Worker(self._reader, self._environment, self._label, self._memory_bytes)
             self._end = weakref.finalize(self, self._worker.close)
         item = item if isinstance(item, bytes) else os.fspath(item)
         called = name or (item if isinstance(item, str) else f"{len(item)} bytes")
-        result = self._worker.read(item, called, self._timeout_sec)
-        if isinstance(result, ParserCrashError):
+        answer = self._worker.ask(item, self._timeout_sec)
+        if isinstance(answer, str):
             self.close()
-        return result
+            return ParserCrashError(f"{called}: {answer}; the file was skipped, check or remove it")
+        kind, value = answer
+        return cast("T", value) if kind is None else worded(kind, *value)
 
     def close(self) -> None:
         """End the process; another starts with the next file."""
@@ -134,23 +110,12 @@ class _Worker(Generic[T]):
         requests, answers = (os.dup(pipe.fileno()) for pipe in self.pipes)
         self.requests = Connection(requests, readable=False)
         self.answers = Connection(answers, writable=False)
-        answer = self._ask((module, name, memory_bytes), START_TIMEOUT_SEC)
+        answer = self.ask((module, name, memory_bytes), START_TIMEOUT_SEC)
         if answer != _READY:
             self.close()
             raise InvalidInputError(f"the worker cannot import the reader {module}.{name}: {answer}")
 
-    def read(self, item: str | bytes, name: str, timeout_sec: float) -> T | MusicEvalsError:
-        """Return what the reader returns or raises, or how it died."""
-        answer = self._ask(item, timeout_sec)
-        if isinstance(answer, str):
-            return ParserCrashError(f"{name}: {answer}; the file was skipped, check or remove it")
-        kind, value = answer
-        if kind is None:
-            return cast("T", value)
-        message, facts = value
-        return worded(kind, message, facts)
-
-    def _ask(self, request: Any, timeout_sec: float) -> Any:
+    def ask(self, request: Any, timeout_sec: float) -> Any:
         """Send a request and return the answer, or text that says why the reader failed."""
         try:
             self.requests.send(request)
@@ -193,7 +158,10 @@ def _serve() -> None:
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # what a reader prints must not reach the answers
     try:
         module, name, memory_bytes = requests.recv()
-        reader = _find(module, name)
+        # the reader, by its dotted name
+        reader: Any = importlib.import_module(module)
+        for part in name.split("."):
+            reader = getattr(reader, part)
         _limit_memory(memory_bytes)
         answers.send(_READY)
     except (ImportError, AttributeError) as error:
@@ -201,22 +169,11 @@ def _serve() -> None:
         return
     with contextlib.suppress(EOFError):  # the parent is gone, or done
         while True:
-            answers.send(_answer(reader, requests.recv()))
-
-
-def _find(module: str, name: str) -> Callable[[Any], Any]:
-    target: Any = importlib.import_module(module)
-    for part in name.split("."):
-        target = getattr(target, part)
-    return cast("Callable[[Any], Any]", target)
-
-
-def _answer(reader: Callable[[Any], Any], item: Any) -> tuple[type[MusicEvalsError] | None, Any]:
-    """Return (None, result), or kind, message and facts of a named error; any other exception ends the worker."""
-    try:
-        return None, reader(item)
-    except MusicEvalsError as error:
-        return type(error), (str(error), vars(error))
+            item = requests.recv()
+            try:
+                answers.send((None, reader(item)))
+            except MusicEvalsError as error:  # any other exception ends the worker
+                answers.send((type(error), (str(error), vars(error))))
 
 
 def forbid_core_files() -> None:

@@ -193,18 +193,16 @@ class Remote:
         with _explained(self.url):
             system, path = _opened(self.url)
             with system.open(path, "rb", **options) as file:
-                n_bytes = getattr(file, "size", None) or 0
-                self._check_size(n_bytes, max_bytes)
-                n_bytes = 0
-                while block := file.read(_BLOCK):
+                block, n_bytes = b"", 0
+                while True:
+                    if max(n_bytes, getattr(file, "size", None) or 0) > max_bytes:
+                        message = f"{self.url}: more than {max_bytes} bytes"
+                        raise FileTooLargeError(message, name=self.name, unit="bytes", limit=max_bytes)
+                    if block:
+                        yield block
+                    if not (block := file.read(_BLOCK)):
+                        break
                     n_bytes += len(block)
-                    self._check_size(n_bytes, max_bytes)
-                    yield block
-
-    def _check_size(self, n_bytes: int, max_bytes: int) -> None:
-        if n_bytes > max_bytes:
-            message = f"{self.url}: more than {max_bytes} bytes"
-            raise FileTooLargeError(message, name=self.name, unit="bytes", limit=max_bytes)
 
 
 def _fingerprint(url: str, info: Mapping[str, Any]) -> str:
@@ -216,16 +214,13 @@ def _fingerprint(url: str, info: Mapping[str, Any]) -> str:
     if info.get("blob_id"):
         return f"git:{info['blob_id']}"
     fields = {re.sub(r"[^a-z0-9]", "", key.lower()): value for key, value in info.items()}
-    version = next((_plain(fields[name]) for name in _VERSIONS if fields.get(name)), None)
+    version = next((fields[name] for name in _VERSIONS if fields.get(name)), None)
     if version is None:
         return ""
-    known = json.dumps([url, info.get("size"), version])
+    # some have a time as such in one place and in seconds in another
+    text = str(version.timestamp() if isinstance(version, dt.datetime) else version)
+    known = json.dumps([url, info.get("size"), text])
     return f"url:{hashlib.sha256(known.encode()).hexdigest()[:HASH_DIGITS]}"
-
-
-def _plain(version: Any) -> str:
-    """Return a version as text; some have a time as such in one place and in seconds in another."""
-    return str(version.timestamp() if isinstance(version, dt.datetime) else version)
 
 
 def _links(system: Any, folder: str) -> Iterator[str]:
@@ -284,7 +279,12 @@ def _failures() -> tuple[type[Exception], ...]:
 
 
 def _named(url: str, error: Exception) -> MusicEvalsError:
-    chain = list(_chain(error))  # the file system of HTTP reports any failure as a missing file
+    # the file system of HTTP reports any failure as a missing file: the causes say more
+    chain: list[BaseException] = []
+    cause: BaseException | None = error
+    while cause is not None:
+        chain.append(cause)
+        cause = cause.__cause__ or (None if cause.__suppress_context__ else cause.__context__)
     status = next(filter(None, map(_status, chain)), None)
     # a 404 that is no missing file is a repository: older clients of the Hub say so of those that are not shown, too
     hidden = status == 404 and not isinstance(error, FileNotFoundError)
@@ -296,15 +296,8 @@ def _named(url: str, error: Exception) -> MusicEvalsError:
     others = [cause for cause in chain if isinstance(cause, _failures()) and not isinstance(cause, FileNotFoundError)]
     if isinstance(error, FileNotFoundError) and (status == 404 or not others):
         return NoDataError(f"{url}: no such file; check the URL")
-    cause = others[0]
-    reason = " ".join(without_secrets(str(cause)).split()) or "no reason is given"
-    return UnreadableFileError(f"{url}: cannot be read ({type(cause).__name__}: {reason})")
-
-
-def _chain(error: BaseException | None) -> Iterator[BaseException]:
-    while error is not None:
-        yield error
-        error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+    reason = " ".join(without_secrets(str(others[0])).split()) or "no reason is given"
+    return UnreadableFileError(f"{url}: cannot be read ({type(others[0]).__name__}: {reason})")
 
 
 def _status(error: BaseException) -> int | None:

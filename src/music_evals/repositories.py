@@ -43,31 +43,17 @@ ORGANISATION = "MUSIC_EVALS_ORG"
 
 
 def repo_path(name: str) -> str:
-    """Return where a metric, dataset or model of this name is, as `evaluate` and `datasets` load it.
+    """Return where a metric, dataset or model such as ``"note_f1"`` is, as `evaluate` and `datasets` load it.
 
-    Looked up as `find_repository` does, among metrics, datasets and models; their names are unique.
-
-    Parameters
-    ----------
-    name
-        Such as ``"note_f1"`` or ``"jsb_chorales"``.
-
-    Returns
-    -------
-    str
-        Its folder; or its id on the Hub, if it is no folder and ``MUSIC_EVALS_ORG`` names an organisation.
-
-    Raises
-    ------
-    UnknownNameError
-        There is no such metric, dataset or model; names the nearest.
+    Looked up as `find_repository` does, among metrics, datasets and models; their names are unique. Where it is no
+    folder here and ``MUSIC_EVALS_ORG`` names an organisation, its id on the Hub. A name that nothing has is an
+    `UnknownNameError`.
 
     Examples
     --------
     >>> import evaluate
     >>> evaluate.load(repo_path("note_f1")).name
     'note_f1'
-
     """
     kinds = (METRICS, DATASETS, MODELS)
     place = next(filter(None, (_here(name, kind) for kind in kinds)), None)
@@ -79,34 +65,15 @@ def repo_path(name: str) -> str:
 
 
 def find_repository(name: str, folder: str, kind: str, known: Mapping[str, str] | None = None) -> tuple[str, bool]:
-    """Return where a dataset or model of this name is.
+    """Return the path or Hub id of a dataset or model of this name, and whether it is on this machine.
 
     Looked up in this order: the path `name`; `folder`/`name` under the current folder; both among the folders that the
     package came with; the Hub id `name`; the Hub id of a plain name under the organisation that the environment
-    variable ``MUSIC_EVALS_ORG`` names, if it does.
+    variable ``MUSIC_EVALS_ORG`` names, if it does. `kind` is a word for the message, such as ``"model"``; `known` are
+    further names to suggest.
 
-    Parameters
-    ----------
-    name
-        A name, a path or a Hub id.
-    folder
-        Where repository folders of this kind are, e.g. ``"models"``.
-    kind
-        Word for the message, e.g. ``"model"``.
-    known
-        Further names to suggest if the name is unknown.
-
-    Returns
-    -------
-    tuple of str and bool
-        Path or Hub id, and whether it is on this machine.
-
-    Raises
-    ------
-    UnknownNameError
-        Neither a folder nor the form of a Hub id. A path whose first part is a folder here is never looked up on the
-        Hub: it is a typing error, not somebody's repository.
-
+    Raises `UnknownNameError` for what is neither a folder nor of the form of a Hub id. A path whose first part is a
+    folder here is never looked up on the Hub: it is a typing error, not somebody's repository.
     """
     place = _here(name, folder)
     if place is not None:
