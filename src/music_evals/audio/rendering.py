@@ -184,34 +184,25 @@ def render_additive(
     starts = np.round(onsets * sample_rate).astype(np.int64)
     lengths = np.maximum(np.round(ends * sample_rate).astype(np.int64) - starts, 1)
     gains = (notes["velocity"] / 127.0) ** VELOCITY_EXPONENT
-    for voice, (timbre, instrument) in enumerate(_instruments(score, timbres or {}, seed, sample_rate)):
+    for voice in range(len(score.voices)):
+        program = score.programs[voice] if score.programs else 0
+        timbre = (timbres or {}).get(voice) or (Kit() if program == DRUMS else stock_timbre(program))
+        if isinstance(timbre, Kit) != (program == DRUMS):
+            raise InvalidInputError(
+                f"voice {voice} has program {program}: expected a {'Kit' if program == DRUMS else 'Timbre'}"
+            )
+        follow: Any = _drum if isinstance(timbre, Kit) else _tone
         mine = np.flatnonzero(notes["voice"] == voice)
         for pitch in np.unique(notes["pitch"][mine]):
             chosen = mine[notes["pitch"][mine] == pitch]
-            tone = instrument(int(pitch), int(lengths[chosen].max()))
+            # one tone a pitch, as long as its longest note, and cut to each of them
+            tone = follow(timbre, int(pitch), int(lengths[chosen].max()), seed=(seed, voice), sample_rate=sample_rate)
             release = 0 if isinstance(timbre, Kit) else max(round(timbre.release_sec * sample_rate), 1)
             for i in chosen:
                 held = int(lengths[i]) if release else len(tone)
                 _add(mix[starts[i] :], np.float32(gains[i] * timbre.level) * tone[: held + release], held)
     peak = float(np.abs(mix).max(initial=0.0))
     return mix * np.float32(PEAK / peak) if peak > 0 else mix
-
-
-def _instruments(
-    score: Score, timbres: Mapping[int, Timbre | Kit], seed: int, sample_rate: int
-) -> list[tuple[Timbre | Kit, Any]]:
-    """Return each voice's recipe and the function (pitch, samples) -> tone that follows it."""
-    instruments: list[tuple[Timbre | Kit, Any]] = []
-    for voice in range(len(score.voices)):
-        program = score.programs[voice] if score.programs else 0
-        recipe = timbres.get(voice) or (Kit() if program == DRUMS else stock_timbre(program))
-        if isinstance(recipe, Kit) != (program == DRUMS):
-            raise InvalidInputError(
-                f"voice {voice} has program {program}: expected a {'Kit' if program == DRUMS else 'Timbre'}"
-            )
-        tone: Any = _drum if isinstance(recipe, Kit) else _tone
-        instruments.append((recipe, functools.partial(tone, recipe, seed=(seed, voice), sample_rate=sample_rate)))
-    return instruments
 
 
 def _add(mix: Samples, tone: Samples, held: int) -> None:

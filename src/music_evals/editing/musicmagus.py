@@ -385,7 +385,8 @@ class _Processor:
             mask = attn.prepare_attention_mask(attention_mask, context.shape[1], batch)
             scores = scores + mask.view(batch, n_heads, -1, mask.shape[-1])
         weights = scores.softmax(-1)
-        self.owner.see(weights)
+        if self.owner.see is not None:
+            self.owner.see(weights)
         out = (weights @ value).transpose(1, 2).flatten(-2)
         return attn.to_out[1](attn.to_out[0](out))
 
@@ -399,7 +400,7 @@ class _AttentionMaps:
     def __init__(self, unet: Any) -> None:
         self._unet = unet
         self._before: dict[str, Any] = {}
-        self._see: Callable[[Any], None] | None = None
+        self.see: Callable[[Any], None] | None = None  # takes the map of each layer, (batch, heads, rows, words)
 
     def __enter__(self) -> Self:
         self._before = dict(self._unet.attn_processors)
@@ -412,11 +413,6 @@ class _AttentionMaps:
 
     def __exit__(self, *_: object) -> None:
         self._unet.set_attn_processor(self._before)
-
-    def see(self, weights: Any) -> None:
-        """Take the map of the next layer, (batch, heads, rows, words)."""
-        if self._see is not None:
-            self._see(weights)
 
     @contextlib.contextmanager
     def collected(self) -> Iterator[list[Any]]:
@@ -442,8 +438,8 @@ class _AttentionMaps:
 
     @contextlib.contextmanager
     def _seeing(self, see: Callable[[Any], None]) -> Iterator[None]:
-        self._see = see
+        self.see = see
         try:
             yield
         finally:
-            self._see = None
+            self.see = None

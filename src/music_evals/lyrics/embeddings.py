@@ -125,21 +125,9 @@ def as_encoder(
 ) -> TextEncoder:
     """Make an encoder of a function from texts to vectors.
 
-    Parameters
-    ----------
-    function
-        Takes n texts, gives vectors of shape (n, dimensions), of any length but 0: they are divided by it.
-    name
-        What results call it.
-    revision
-        Its version; needed for a cache.
-    cache
-        As in `load_encoder`.
-
-    Raises
-    ------
-    InvalidInputError
-        No name, something that cannot be called, or a cache without a revision.
+    The function takes n texts and gives vectors of shape (n, dimensions), of any length but 0: they are divided by it.
+    The name is what results call it; the revision is its version, without which a cache (as in `load_encoder`) is
+    refused (`InvalidInputError`).
     """
     if not callable(function) or not name:
         raise InvalidInputError(
@@ -164,19 +152,9 @@ class _FunctionEncoder:
 
 
 class Embeddings:
-    """Texts and their vectors, each text encoded once.
+    """Texts, in any order and with repetitions, and their vectors, each text encoded once.
 
-    Parameters
-    ----------
-    encoder
-        What makes them.
-    texts
-        In any order, with repetitions.
-
-    Raises
-    ------
-    BackendError
-        The encoder does not give one finite unit vector a text.
+    An encoder that does not give one finite unit vector a text is a `BackendError`.
     """
 
     def __init__(self, encoder: TextEncoder, texts: Iterable[str]) -> None:

@@ -83,25 +83,13 @@ class Normalised:
 def normalise_lyrics(text: str, *, song_format: str = AUTO) -> Normalised:
     r"""Bring a generated text into the form of the released songs.
 
-    Parameters
-    ----------
-    text
-        The answer of a language model.
-    song_format
-        What the lyrics are in, out of `song_formats.FORMATS`; by default it is found out. One that is not ``"plain"``
-        is named in the changes.
-
-    Returns
-    -------
-    Normalised
-        The text, what was changed, the words that are not Chinese, and the lines that were taken out.
+    The format is what the lyrics are in, out of `song_formats.FORMATS`; by default it is found out. One that is not
+    ``"plain"`` is named in the changes.
 
     Raises
     ------
-    UnsupportedTypeError
-        Not a string.
-    UnknownNameError
-        A format that does not exist.
+    UnsupportedTypeError, UnknownNameError
+        Not a string, or a format that does not exist.
     InvalidLyricsError
         The text is not in the format that was named.
     MissingBackendError

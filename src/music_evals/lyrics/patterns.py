@@ -98,17 +98,7 @@ def mark_lyrics(text: str, rhyme: RhymeMethod = "official") -> Pattern:
     same section has its rhyme class. Sections that are sung again are handled one by one. What stands before the
     first header is kept, and is in no section; a text without a header has an empty pattern.
 
-    Parameters
-    ----------
-    text
-        Lyrics with headers, one phrase a line.
-    rhyme
-        As in `music_evals.lyrics.rhyme.rhyme_class`.
-
-    Raises
-    ------
-    UnknownNameError, UnsupportedTypeError, MissingBackendError
-        As `music_evals.lyrics.rhyme.rhyme_function`.
+    The text has one phrase a line; `rhyme` is a method that `music_evals.lyrics.rhyme.rhyme_function` takes.
 
     Examples
     --------
@@ -135,22 +125,8 @@ def mark_lyrics(text: str, rhyme: RhymeMethod = "official") -> Pattern:
 def read_pattern(text: str) -> tuple[LyricSection, ...]:
     r"""Read a pattern, strictly: what is not in the grammar of this module's head is an error.
 
-    Parameters
-    ----------
-    text
-        As ``"(verse1)\nccccR\nccc ccR"``.
-
-    Returns
-    -------
-    tuple of LyricSection
-        At least one; a section may be without lines.
-
-    Raises
-    ------
-    InvalidPatternError
-        Tells line and column, both counted from 1, what was expected and what came.
-    UnsupportedTypeError
-        Not a text.
+    There is at least one section, which may be without lines. `InvalidPatternError` tells line and column, both counted
+    from 1, what was expected and what came.
 
     Examples
     --------
@@ -174,11 +150,6 @@ def check_pattern(text: str) -> SplitText:
     """Check what a scorer needs of a pattern, and cut it: as `read_pattern`, but for layout.
 
     Headers may stand inside a line, as in the example of the authors' read-me, and lines may be blank.
-
-    Raises
-    ------
-    InvalidPatternError, UnsupportedTypeError
-        As `read_pattern`.
     """
     if not isinstance(text, str):
         raise UnsupportedTypeError(f"a pattern must be a text with headers such as (verse1), got {type(text).__name__}")

@@ -89,19 +89,8 @@ def lyric_prompt(theme: str, structure: str, *, language: str = "zh", example: E
 def theme_prompt(lyrics: str, *, language: str = "zh") -> str:
     r"""Return the prompt that asks what a lyric is about; the answer is a paragraph in Chinese.
 
-    Parameters
-    ----------
-    lyrics
-        With or without section headers; not empty.
-    language
-        Of the instructions, one of `LANGUAGES`.
-
-    Raises
-    ------
-    InvalidLyricsError
-        Empty lyrics.
-    UnknownNameError
-        A language without a template.
+    Lyrics have section headers or none; empty ones are an `InvalidLyricsError`. The language is that of the
+    instructions, one of `LANGUAGES`.
 
     Examples
     --------
@@ -123,13 +112,7 @@ def default_example() -> Example:
 
 
 def prompt_receipt(language: str = "zh", example: Example | None = None) -> dict[str, Any]:
-    """Return what decides a prompt, besides the song: template version, language, and a hash of template and example.
-
-    Raises
-    ------
-    UnknownNameError
-        A language without a template.
-    """
+    """Return what decides a prompt besides the song: template version, language, hash of template and example."""
     shown = example or default_example()
     content = json.dumps([_template(language), *shown], ensure_ascii=False)
     return {
@@ -141,13 +124,7 @@ def prompt_receipt(language: str = "zh", example: Example | None = None) -> dict
 
 
 def theme_receipt(language: str = "zh") -> dict[str, Any]:
-    """Return what decides the prompt for a theme, besides the lyrics: version, language, and a hash of the template.
-
-    Raises
-    ------
-    UnknownNameError
-        A language without a template.
-    """
+    """Return what decides the prompt for a theme, besides the lyrics: version, language, and a hash of the template."""
     digest = hashlib.sha256(_template(language, "themes").encode()).hexdigest()[:16]
     return {"version": _content()["version"], "language": language, "content_hash": digest}
 

@@ -133,11 +133,8 @@ def last_character(line: str) -> int:
 def rhyme_function(method: RhymeMethod = "official") -> Callable[[str], Hashable]:
     """Return the function from a line to its rhyme class, with its tables loaded.
 
-    Parameters
-    ----------
-    method
-        A name out of `METHODS`, alone or with a scheme out of `SCHEMES` as ``"char+shisanzhe"``, or such a function,
-        which is returned as it is.
+    The method is a name out of `METHODS`, alone or with a scheme out of `SCHEMES` as ``"char+shisanzhe"``, or such a
+    function, which is returned as it is.
 
     Raises
     ------
@@ -152,25 +149,10 @@ def rhyme_function(method: RhymeMethod = "official") -> Callable[[str], Hashable
 
 
 def rhyme_class(text: str, method: RhymeMethod = "official") -> Hashable:
-    """Return the rhyme class of a line.
+    """Return the rhyme class of a line, by a method that `rhyme_function` takes.
 
-    Parameters
-    ----------
-    text
-        A line; one without a Chinese character has no class.
-    method
-        A name out of `METHODS`, alone or with a scheme, or a function from a line to its class.
-
-    Returns
-    -------
-    int, str or None
-        A key of `RHYME_CLASSES`; the character itself, or the bopomofo symbol, where its reading is unknown or in no
-        class; None for a line that cannot rhyme. With a function, whatever it returns.
-
-    Raises
-    ------
-    UnknownNameError, UnsupportedTypeError, MissingBackendError
-        As `rhyme_function`.
+    It is a key of `RHYME_CLASSES`; the character itself, or the bopomofo symbol, where its reading is unknown or in no
+    class; None for a line that cannot rhyme, as one without a Chinese character. With a function, whatever it returns.
 
     Examples
     --------
@@ -181,24 +163,9 @@ def rhyme_class(text: str, method: RhymeMethod = "official") -> Hashable:
 
 
 def rhyme_marks(lines: Iterable[str], method: RhymeMethod = "official") -> list[bool]:
-    """Tell which lines of one section rhyme: those whose class another line of the section has too.
+    """Tell of each line of one section whether it rhymes: whether another line of the section has its class too.
 
-    Parameters
-    ----------
-    lines
-        Phrases of one section, n of them.
-    method
-        As in `rhyme_class`.
-
-    Returns
-    -------
-    list of bool
-        n marks, in the order of the lines.
-
-    Raises
-    ------
-    UnknownNameError, UnsupportedTypeError, MissingBackendError
-        As `rhyme_function`.
+    The method is one that `rhyme_function` takes.
 
     Examples
     --------
@@ -224,13 +191,6 @@ def rhyme_by_words(*, scheme: str = "xinyun18", sung: str = "neutral", erhua: bo
     erhua
         Whether 儿 that only colours the syllable before it is left out, so that 花儿 rhymes with 家. False sings it as
         a syllable of its own. In a word such as 女儿 it always is one.
-
-    Raises
-    ------
-    UnknownNameError
-        A scheme or a way to sing that does not exist.
-    MissingBackendError
-        The extra ``lyrics`` is not installed.
 
     Examples
     --------
@@ -276,24 +236,9 @@ def rhyme_by_words(*, scheme: str = "xinyun18", sung: str = "neutral", erhua: bo
 
 
 def rhyme_kind(first: str, second: str, method: str = "words") -> str:
-    """Tell how two lines rhyme.
+    """Tell how two lines rhyme, by a name out of `METHODS`, alone or with a scheme.
 
-    Parameters
-    ----------
-    first, second
-        Lines.
-    method
-        A name out of `METHODS`, alone or with a scheme.
-
-    Returns
-    -------
-    str
-        ``"full"``: the same class; ``"near"``: the same class of the scheme ``near`` only; ``"none"``.
-
-    Raises
-    ------
-    UnknownNameError, MissingBackendError
-        As `rhyme_function`.
+    ``"full"``: the same class; ``"near"``: the same class of the scheme ``near`` only; ``"none"``.
 
     Examples
     --------

@@ -57,12 +57,7 @@ def check_format(name: str) -> None:
 
 
 def find_format(text: str) -> str:
-    r"""Return the format that lyrics are in, out of `FORMATS`.
-
-    Parameters
-    ----------
-    text
-        The lyrics, as a program or a language model wrote them.
+    r"""Return the format, out of `FORMATS`, that lyrics are in as a program or a language model wrote them.
 
     Examples
     --------
@@ -89,12 +84,7 @@ def find_format(text: str) -> str:
 def read_as(text: str, name: str) -> str:
     """Return lyrics of a given format as headers and lines; what `AUTO` finds is taken as it is.
 
-    Raises
-    ------
-    UnknownNameError
-        No such format.
-    InvalidLyricsError
-        The text is not in this format; tells which one it is in.
+    A text that is not in this format is an `InvalidLyricsError`, which tells which one it is in.
     """
     check_format(name)
     detected = find_format(text)
@@ -114,19 +104,9 @@ def read_as(text: str, name: str) -> str:
 
 
 def write_lyrics(sections: Sequence[LyricSection], name: str) -> str:
-    r"""Write lyrics in a format.
+    r"""Write lyrics in a format out of `FORMATS`; a section without lines is an instrumental one.
 
-    Parameters
-    ----------
-    sections
-        With their lines; one without lines is an instrumental one.
-    name
-        Out of `FORMATS`. Time stamps are three seconds apart, for want of any music.
-
-    Raises
-    ------
-    UnknownNameError
-        No such format.
+    Time stamps are three seconds apart, for want of any music.
 
     Examples
     --------

@@ -25,16 +25,10 @@ __all__ = [
 
 @runtime_checkable
 class TextEncoder(Protocol):
-    """A model that turns texts into vectors whose inner products are cosines.
-
-    Attributes
-    ----------
-    name, revision
-        What records say; the revision is empty where the encoder has none.
-    """
+    """A model that turns texts into vectors whose inner products are cosines; records say its name and revision."""
 
     name: str
-    revision: str
+    revision: str  # empty where the encoder has none
 
     def encode(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
         """Return unit vectors, shape (n, dimensions), float32, in the order of the texts."""

@@ -14,17 +14,10 @@ __all__ = ["DEFAULT_LIMITS", "Limits", "check_end", "check_n_bytes", "check_n_no
 
 @dataclasses.dataclass(frozen=True)
 class Limits:
-    """The largest file that a reader takes.
+    """The largest file that a reader takes: its bytes, also unpacked, its last end in quarters, notes of all voices.
 
-    Parameters
-    ----------
-    max_bytes
-        Size of the file, and of everything unpacked from it. The longest piano works take about 1 MB of MIDI.
-    max_quarters
-        End of the last note in quarter notes; 100,000 quarters are 14 hours at 120 a minute. Damaged files claim ends
-        that are far beyond it, and every grid is as long as its piece.
-    max_notes
-        Notes in all voices.
+    The longest piano works take about 1 MB of MIDI; 100,000 quarters are 14 hours at 120 a minute. Damaged files claim
+    ends that are far beyond it, and every grid is as long as its piece.
     """
 
     max_bytes: int = 16 * 2**20

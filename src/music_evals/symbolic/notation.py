@@ -21,7 +21,7 @@ from music_evals.annotations import Score
 from music_evals.errors import InvalidInputError, UnreadableFileError, importing
 from music_evals.symbolic.limits import DEFAULT_LIMITS, Limits, check_n_bytes, read_bytes
 from music_evals.symbolic.reading.abc import parse_abc
-from music_evals.symbolic.reading.abc_syntax import AbcError, file_head, tune_end, tune_starts
+from music_evals.symbolic.reading.abc_syntax import AbcError, decode_abc, file_head, tune_end, tune_starts
 from music_evals.symbolic.reading.musicxml import parse_musicxml
 from music_evals.symbolic.reading.mxl import musicxml_document
 from music_evals.symbolic.reading.written import TICKS_PER_QUARTER, check_agreement, to_score
@@ -121,7 +121,7 @@ def read_abc(
         There is no such file, or as `from_abc`.
     """
     name = os.fspath(path)
-    text = _decode(read_bytes(Path(path), limits))
+    text = decode_abc(read_bytes(Path(path), limits))[0]
     starts = tune_starts(text) or [(None, 0)]
     numbers = [number for number, _ in starts if number is not None]
     if tune is None and len(starts) > 1:
@@ -140,7 +140,7 @@ def read_abc(
 
 def abc_tunes(path: str | os.PathLike[str], *, limits: Limits = DEFAULT_LIMITS) -> tuple[int, ...]:
     """Return the numbers of the tunes in an ABC file, in file order."""
-    starts = tune_starts(_decode(read_bytes(Path(path), limits)))
+    starts = tune_starts(decode_abc(read_bytes(Path(path), limits))[0])
     return tuple(number for number, _ in starts if number is not None)
 
 
@@ -189,7 +189,7 @@ def split_abc(path: str | os.PathLike[str], *, limits: Limits = DEFAULT_LIMITS) 
     A file without an ``X:`` field is one tune. Two tunes may have one number, as where a book holds two transcriptions
     of a page.
     """
-    text = _decode(read_bytes(Path(path), limits))
+    text = decode_abc(read_bytes(Path(path), limits))[0]
     places = [place for _, place in tune_starts(text)] or [0]
     head = file_head(text)
     return tuple(head + text[start:stop] for start, stop in itertools.pairwise([*places, len(text)]))
@@ -225,10 +225,3 @@ def from_music21(
     except Music21Exception as error:
         raise UnreadableFileError(f"{name}: music21 cannot write it as MusicXML ({error})") from error
     return _read_document(document, name, limits, expand_repeats=expand_repeats, merge_ties=merge_ties)
-
-
-def _decode(content: bytes) -> str:
-    try:
-        return content.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        return content.decode("latin-1")

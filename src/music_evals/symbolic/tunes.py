@@ -43,12 +43,10 @@ def open_tune(
 
     Raises
     ------
-    UnknownNameError
-        Another suffix.
+    UnknownNameError, InvalidInputError
+        Another suffix; several tunes and none chosen; an invalid meter, or one that is not needed.
     NoDataError
         There is no such file, or it states no measures; the message says what to do.
-    InvalidInputError
-        Several tunes and none chosen, or an invalid meter, or one that is not needed.
     UnreadableFileError, FileTooLargeError
         As the readers of `symbolic.files`; or what the file holds cannot be edited safely.
 

@@ -40,8 +40,13 @@ def run_worker(package: str, task: str, audio: Audio, *, wav: bool = False) -> A
     worker = Path(__file__).parent / "workers" / f"{package}_worker.py"
     with tempfile.TemporaryDirectory() as folder:
         samples = Path(folder, "samples.wav" if wav else "samples.npy")
-        if wav:
-            _write_wav(samples, audio)
+        if wav:  # as they are: as 16 bits where these hold them all, else as floats
+            import soundfile
+
+            scaled = audio.samples.astype(np.float64) * 2**15
+            whole = bool((scaled == np.round(scaled)).all() and np.abs(audio.samples).max() < 1)
+            content, subtype = (scaled.astype(np.int16), "PCM_16") if whole else (audio.samples, "FLOAT")
+            soundfile.write(samples, content, audio.sample_rate, subtype=subtype)
         else:
             np.save(samples, audio.samples)
         python = environment(package) / "bin" / "python" if installed_version(package) else sys.executable
@@ -62,13 +67,3 @@ def run_worker(package: str, task: str, audio: Audio, *, wav: bool = False) -> A
         return json.loads(last)
     except json.JSONDecodeError as error:
         raise BackendError(f"{package} ended without a result; its last line is {last[:100]!r}") from error
-
-
-def _write_wav(path: Path, audio: Audio) -> None:
-    """Write the samples as they are: as 16 bits where these hold them all, else as floats."""
-    import soundfile
-
-    scaled = audio.samples.astype(np.float64) * 2**15
-    whole = bool((scaled == np.round(scaled)).all() and np.abs(audio.samples).max() < 1)
-    samples = scaled.astype(np.int16) if whole else audio.samples
-    soundfile.write(path, samples, audio.sample_rate, subtype="PCM_16" if whole else "FLOAT")

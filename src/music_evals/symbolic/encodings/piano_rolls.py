@@ -36,24 +36,11 @@ VELOCITIES: Final = (85, 80)  # melody and accompaniment, as the authors' code w
 
 
 def piano_roll(score: Score, *, steps_per_quarter: int = STEPS_PER_QUARTER, gaps: bool = True) -> PianoRoll:
-    """Return all voices of a score as one roll.
+    """Return all voices of a score, put on a grid first (`symbolic.notes.quantize`), as one roll.
 
-    Parameters
-    ----------
-    score
-        Any score; it is put on the grid first (`symbolic.notes.quantize`).
-    steps_per_quarter
-        The grid.
-    gaps
-        Whether a note whose pitch is struck again in its voice where it ends falls silent one step before, as in the
-        authors' rolls; a note of one step keeps it. Another voice may fill the gap.
-
-    Raises
-    ------
-    InvalidNotesError
-        A note outside of A0 to G#7 (MIDI 21..104).
-    NoDataError
-        The score has no notes.
+    With `gaps` a note whose pitch is struck again in its voice where it ends falls silent one step before, as in the
+    authors' rolls; a note of one step keeps it. Another voice may fill the gap. A note outside of A0 to G#7 (MIDI
+    21..104) is an `InvalidNotesError`, a score without notes a `NoDataError`.
     """
     return _roll(_on_grid(score, steps_per_quarter), None, gaps=gaps)
 
@@ -61,25 +48,10 @@ def piano_roll(score: Score, *, steps_per_quarter: int = STEPS_PER_QUARTER, gaps
 def arrange(
     score: Score, melody: int | str, *, steps_per_quarter: int = STEPS_PER_QUARTER, gaps: bool = True
 ) -> Arrangement:
-    """Return one voice of a score as melody and all others as accompaniment, each a roll.
+    """Return one voice of a score, by its index or name, as melody and all others as accompaniment, each a roll.
 
-    Parameters
-    ----------
-    score
-        At least one voice.
-    melody
-        Index or name of the voice of the melody.
-    steps_per_quarter, gaps
-        As in `piano_roll`.
-
-    Raises
-    ------
-    UnknownNameError
-        There is no such voice.
-    InvalidNotesError
-        A note outside of A0 to G#7 (MIDI 21..104).
-    NoDataError
-        The score, or the voice of the melody, has no notes.
+    Options and errors are those of `piano_roll`. A voice that does not exist is an `UnknownNameError`, one without
+    notes a `NoDataError`.
     """
     if isinstance(melody, str):
         if melody not in score.voices:
@@ -99,9 +71,8 @@ def arrange(
 def roll_notes(roll: PianoRoll, *, velocity: int = 80, voice: int = 0) -> NoteArray:
     """Return the notes of a roll.
 
-    Each starts at an onset, or at the first cell after silence, and lasts until the next start or silence.
-
-    Each has the velocity and the voice that are given.
+    Each starts at an onset, or at the first cell after silence, and lasts until the next start or silence. All have the
+    velocity and the voice that are given.
     """
     silent = np.zeros((1, N_ROLL_PITCHES), dtype=np.bool_)
     starts = roll.cells & (roll.onsets | ~np.vstack([silent, roll.cells[:-1]]))

@@ -49,10 +49,9 @@ def grid_times(
 
     Parameters
     ----------
-    tempo_times_sec
-        Where each tempo starts, shape (m,), seconds, increasing from 0.
-    bpm
-        The tempi, shape (m,), quarters a minute, above 0.
+    tempo_times_sec, bpm
+        Where each tempo starts, seconds, increasing from 0; and the tempi, quarters a minute, above 0; shapes (m,).
+        Others are an `InvalidInputError`.
     end_sec
         End of the last note, seconds.
     steps_per_quarter
@@ -62,11 +61,6 @@ def grid_times(
     -------
     Times
         Shape (n_steps + 1,), seconds; the first is 0, the last is the first one at or after `end_sec`.
-
-    Raises
-    ------
-    InvalidInputError
-        Tempi that do not start at 0, do not increase in time, or are not above 0.
 
     Examples
     --------

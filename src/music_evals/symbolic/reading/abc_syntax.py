@@ -6,6 +6,7 @@ Sections are those of the ABC standard 2.1 (abcnotation.com/wiki/abc:standard:v2
 
 from __future__ import annotations
 
+import codecs
 import dataclasses
 import re
 from collections.abc import Mapping
@@ -21,6 +22,7 @@ __all__ = [
     "AbcError",
     "Key",
     "TuneLine",
+    "decode_abc",
     "default_unit",
     "file_head",
     "note_pitch",
@@ -93,6 +95,15 @@ class Key:
     alters: Mapping[str, int]
     fifths: int | None  # of its signature; None for one that is in no circle of fifths
     is_minor: bool = False
+
+
+def decode_abc(content: bytes) -> tuple[str, str]:
+    """Return the text of a file and its encoding: UTF-8, with a byte order mark or without, or Latin-1."""
+    codec = "utf-8-sig" if content.startswith(codecs.BOM_UTF8) else "utf-8"
+    try:
+        return content.decode(codec), codec
+    except UnicodeDecodeError:
+        return content.decode("latin-1"), "latin-1"
 
 
 def signature_alters(fifths: int) -> dict[str, int]:

@@ -31,7 +31,16 @@ from music_evals.symbolic.measures import drop_repeated_signatures
 from music_evals.symbolic.midi import drop_repeated
 from music_evals.symbolic.notes import make_notes
 
-__all__ = ["TICKS_PER_QUARTER", "Jump", "WrittenMeasure", "WrittenNote", "WrittenScore", "play_order", "to_score"]
+__all__ = [
+    "TICKS_PER_QUARTER",
+    "Jump",
+    "WrittenMeasure",
+    "WrittenNote",
+    "WrittenScore",
+    "play_order",
+    "to_score",
+    "to_tick",
+]
 
 TICKS_PER_QUARTER = 10080  # 2^5 * 3^2 * 5 * 7, so that common tuplets fall on ticks
 
@@ -99,7 +108,7 @@ def to_score(written: WrittenScore, name: str, limits: Limits, *, expand_repeats
     order = play_order(written, name, limits) if expand_repeats else list(range(len(measures)))
     check_n_notes(sum(len(measures[index].notes) for index in order), limits, name)
     end = sum((measures[index].length for index in order), Fraction(0))
-    check_end(_tick(end), TICKS_PER_QUARTER, limits, name)
+    check_end(to_tick(end), TICKS_PER_QUARTER, limits, name)
     starts = _starts(measures, order)
     groups = written.tie_groups or tuple(range(len(written.voices)))
     rows = (
@@ -108,8 +117,8 @@ def to_score(written: WrittenScore, name: str, limits: Limits, *, expand_repeats
     keys, tempos = [], []
     for index, start in zip(order, starts, strict=False):
         measure = measures[index]
-        keys += [KeySignature(_tick(start + at), n, minor) for at, n, minor in measure.keys if abs(n) <= MAX_FIFTHS]
-        tempos += [Tempo(_tick(start + at), bpm) for at, bpm in measure.tempos]
+        keys += [KeySignature(to_tick(start + at), n, minor) for at, n, minor in measure.keys if abs(n) <= MAX_FIFTHS]
+        tempos += [Tempo(to_tick(start + at), bpm) for at, bpm in measure.tempos]
     return Score(
         make_notes(*np.array(rows, dtype=np.int64).reshape(-1, 5).T),
         TICKS_PER_QUARTER,
@@ -178,7 +187,7 @@ class _Player:
             self._order.append(place)
             self._played += self._measures[place].length
             check_n_notes(len(self._order), self._limits, self._name)
-            check_end(_tick(self._played), TICKS_PER_QUARTER, self._limits, self._name)
+            check_end(to_tick(self._played), TICKS_PER_QUARTER, self._limits, self._name)
             following = self._after(place, measure)
             went_back = following is not None and following <= place
             place = following
@@ -285,8 +294,8 @@ def _rows(
     rows = []
     for index, start in zip(order, starts, strict=False):
         for note in measures[index].notes:
-            onset = _tick(start + note.onset)
-            end = _tick(start + note.onset + note.duration)
+            onset = to_tick(start + note.onset)
+            end = to_tick(start + note.onset + note.duration)
             rows.append((onset, max(end - onset, 1), note.pitch, note.velocity, note.voice))
     return rows
 
@@ -304,8 +313,8 @@ def _merged_rows(
     begun: dict[tuple[str, int], tuple[int, int]] = {}  # the last two onsets of each line
     for index, start in zip(order, starts, strict=False):
         for note in sorted(measures[index].notes):
-            onset = _tick(start + note.onset)
-            end = max(_tick(start + note.onset + note.duration), onset + 1)
+            onset = to_tick(start + note.onset)
+            end = max(to_tick(start + note.onset + note.duration), onset + 1)
             line = (note.line, note.voice)
             before, last = begun.get(line, (-1, -1))
             begun[line] = (last, onset) if onset > last else (before, last)
@@ -359,10 +368,11 @@ def _signatures(
         if same and number > 1 and begin > start and end == start + Fraction(4 * meter[0], meter[1]):
             continue
         start = begin
-        yield TimeSignature(_tick(start), *meter)
+        yield TimeSignature(to_tick(start), *meter)
 
 
-def _tick(quarters: Fraction) -> int:
+def to_tick(quarters: Fraction) -> int:
+    """Return the nearest tick of `TICKS_PER_QUARTER`, of two the even one."""
     ticks, rest = divmod(quarters.numerator * TICKS_PER_QUARTER, quarters.denominator)
     return ticks if not rest else round(quarters * TICKS_PER_QUARTER)
 

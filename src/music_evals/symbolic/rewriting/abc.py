@@ -25,7 +25,8 @@ from music_evals.symbolic.limits import DEFAULT_LIMITS, Limits, check_end, check
 from music_evals.symbolic.measures import MeterMap
 from music_evals.symbolic.notation import TICKS_PER_QUARTER, from_abc
 from music_evals.symbolic.notes import make_notes
-from music_evals.symbolic.reading.abc_syntax import AbcError, file_head, tune_end, tune_starts
+from music_evals.symbolic.reading.abc_syntax import AbcError, decode_abc, file_head, tune_end, tune_starts
+from music_evals.symbolic.reading.written import to_tick
 from music_evals.symbolic.rewriting.abc_tokens import Measure, Music, Verbatim, Voice, key_fifths, read_music
 from music_evals.symbolic.rewriting.note_values import Accidentals, Written, measure_symbols, spell_pitch, whole_steps
 from music_evals.symbolic.rewriting.tune import Tune, measure_numbers
@@ -60,7 +61,7 @@ class AbcTune(Tune):
                 (_step(measure, item), item) for item in measure.verbatim if measure.start <= item.start < measure.stop
             ]
             cuts = {step for step, item in verbatim if item.kind != "line"}
-            symbols = measure_symbols(notes, self.bars, index, ticks=_tick(measure.length), cuts=cuts)
+            symbols = measure_symbols(notes, self.bars, index, ticks=to_tick(measure.length), cuts=cuts)
             missing = int(self.bars.lengths[1]) - self.bars.pickup_ticks if self.bars.pickup_ticks and not index else 0
             lead = whole_steps(missing, TICKS_PER_QUARTER)
             edits.append((measures[index].start, measures[index].stop, _text(symbols, verbatim, measure, lead, slurs)))
@@ -96,14 +97,14 @@ def open_abc(path: str | os.PathLike[str], *, tune: int | None = None, limits: L
     """Read a tune of an ABC file so that some of its measures can be replaced."""
     name = os.fspath(path)
     content = read_bytes(Path(path), limits)
-    text, codec = _decode(content)
+    text, codec = decode_abc(content)
     low, high, head = _region(text, tune, name)
     before, text, after = text[:low], head + text[low:high], text[high:]
     music = read_music(text, name)
     parts = tuple(music.voices.values())
     for part in parts:  # the reader lays out every quarter of a note
         check_end(
-            _tick(sum((measure.length for measure in part.measures), Fraction(0))), TICKS_PER_QUARTER, limits, name
+            to_tick(sum((measure.length for measure in part.measures), Fraction(0))), TICKS_PER_QUARTER, limits, name
         )
     read = from_abc(text, name=name, expand_repeats=False, merge_ties=False, limits=limits)
     if not parts:
@@ -115,7 +116,7 @@ def open_abc(path: str | os.PathLike[str], *, tune: int | None = None, limits: L
         if first.meter is None:
             raise NoDataError(f"{name}: states no meter (M: field): there is no telling how much is to be filled")
         signatures.append(TimeSignature(starts[-1], *first.meter))
-        starts.append(starts[-1] + max(_tick(part.measures[index].length) for part in parts))
+        starts.append(starts[-1] + max(to_tick(part.measures[index].length) for part in parts))
     bars = MeterMap(np.array(starts), tuple(signatures), TICKS_PER_QUARTER)
     rows = [row for index, part in enumerate(parts) for row in _rows(part, index, bars)]
     check_n_notes(len(rows), limits, name)
@@ -137,16 +138,6 @@ def _remarks(music: Music, after: str) -> Iterator[str]:
         yield "an empty line ends the tune; what stands after it is not read, though it looks like music"
     if music.has_words:
         yield "the words under the notes (w:) are given to them one by one, and are not moved with other notes"
-
-
-def _decode(content: bytes) -> tuple[str, str]:
-    """Return the text of a file and its encoding, as `symbolic.notation` reads it."""
-    if content.startswith(codecs.BOM_UTF8):
-        return content.decode("utf-8-sig"), "utf-8-sig"
-    try:
-        return content.decode("utf-8"), "utf-8"
-    except UnicodeDecodeError:
-        return content.decode("latin-1"), "latin-1"
 
 
 def _region(text: str, tune: int | None, name: str) -> tuple[int, int, str]:
@@ -179,8 +170,8 @@ def _rows(part: Voice, index: int, bars: MeterMap) -> Iterator[tuple[int, int, i
     tied: dict[int, tuple[int, int]] = {}  # pitch -> onset and end of a note that goes on
     for measure, start in zip(part.measures, bars.starts[:-1].tolist(), strict=True):
         for event in measure.events:
-            onset = start + _tick(event.onset)
-            end = start + _tick(event.onset + event.duration)
+            onset = start + to_tick(event.onset)
+            end = start + to_tick(event.onset + event.duration)
             held = {pitch: row for pitch, row in tied.items() if row[1] == onset and pitch in event.pitches}
             for pitch in tied.keys() - held.keys():
                 yield tied[pitch][0], tied[pitch][1] - tied[pitch][0], pitch, 64, index
@@ -193,10 +184,6 @@ def _rows(part: Voice, index: int, bars: MeterMap) -> Iterator[tuple[int, int, i
                     yield first, max(end - first, 1), pitch, 64, index
     for pitch, (first, end) in tied.items():
         yield first, end - first, pitch, 64, index
-
-
-def _tick(quarters: Fraction) -> int:
-    return round(quarters * TICKS_PER_QUARTER)
 
 
 def _outside(part: Voice, gap: range) -> list[object]:

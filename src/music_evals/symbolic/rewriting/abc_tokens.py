@@ -25,7 +25,7 @@ from music_evals.symbolic.reading.abc_syntax import (
     read_unit,
     voice_name,
 )
-from music_evals.symbolic.reading.written import TICKS_PER_QUARTER
+from music_evals.symbolic.reading.written import to_tick
 
 __all__ = ["Event", "Measure", "Music", "Voice", "key_fifths", "read_music"]
 
@@ -137,8 +137,8 @@ class Music:
         for measures in zip(*parts, strict=True):
             for event in (event for measure in measures for event in measure.events):
                 onset = start + event.onset
-                end = max(_tick(onset + event.duration), _tick(onset) + 1)
-                notes |= {(_tick(onset), end, pitch) for pitch in event.pitches}
+                end = max(to_tick(onset + event.duration), to_tick(onset) + 1)
+                notes |= {(to_tick(onset), end, pitch) for pitch in event.pitches}
             start += max(measure.length for measure in measures)
         return notes
 
@@ -418,7 +418,3 @@ def _spelled(voice: Voice, note: re.Match[str]) -> tuple[str, str, int]:
     elif name not in voice.accidentals:
         return note[2], note[3], voice.tied.get((note[2], note[3]), of_key)
     return note[2], note[3], voice.accidentals[name]
-
-
-def _tick(quarters: Fraction) -> int:
-    return round(quarters * TICKS_PER_QUARTER)

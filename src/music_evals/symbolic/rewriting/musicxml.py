@@ -30,7 +30,7 @@ from music_evals.symbolic.measures import MeterMap
 from music_evals.symbolic.notes import make_notes
 from music_evals.symbolic.reading.musicxml import document_root, parse_musicxml
 from music_evals.symbolic.reading.mxl import musicxml_document
-from music_evals.symbolic.reading.written import TICKS_PER_QUARTER, check_agreement, to_score
+from music_evals.symbolic.reading.written import TICKS_PER_QUARTER, check_agreement, to_score, to_tick
 from music_evals.symbolic.rewriting.musicxml_elements import Gap, Item, rewritten_measure, without_ends
 from music_evals.symbolic.rewriting.tune import Tune, check_edit
 
@@ -173,9 +173,9 @@ def _read_notes(
         measures = [part.measures[index] for part in parts]
         counted = [measure for measure in measures if not measure.gives_way] or measures
         length = max(measure.length for measure in counted) or Fraction(4 * first.meter[0], first.meter[1])
-        signatures.append(TimeSignature(_tick(starts[-1]), *first.meter))
+        signatures.append(TimeSignature(to_tick(starts[-1]), *first.meter))
         starts.append(starts[-1] + length)
-    bars = MeterMap(np.array([_tick(start) for start in starts]), tuple(signatures), TICKS_PER_QUARTER)
+    bars = MeterMap(np.array([to_tick(start) for start in starts]), tuple(signatures), TICKS_PER_QUARTER)
     places = tuple(
         dict.fromkeys(
             (n, item.voice)
@@ -328,18 +328,14 @@ def _pitch(note: ET.Element, transpose: int) -> int | None:
     return round(12 * (octave + 1) + _STEPS[step] + Fraction((pitch.findtext("alter") or "0").strip()) + transpose)
 
 
-def _tick(quarters: Fraction) -> int:
-    return round(quarters * TICKS_PER_QUARTER)
-
-
 def _sounds(part: _Part, voice: str, bars: MeterMap) -> Iterator[_Sound]:
     for measure, start in zip(part.measures, bars.starts[:-1].tolist(), strict=True):
         for item in measure.items:
             if item.pitch is not None and item.voice == voice and item.duration:
                 kinds = {tie.get("type") for tie in item.element.iterfind("tie")}
                 kinds = kinds or {tied.get("type") for tied in item.element.iterfind("notations/tied")}
-                onset = start + _tick(item.onset)
-                end = start + _tick(item.onset + item.duration)
+                onset = start + to_tick(item.onset)
+                end = start + to_tick(item.onset + item.duration)
                 yield _Sound(onset, end, item.pitch, "stop" in kinds, "start" in kinds)
 
 
