@@ -385,8 +385,7 @@ class _Processor:
             mask = attn.prepare_attention_mask(attention_mask, context.shape[1], batch)
             scores = scores + mask.view(batch, n_heads, -1, mask.shape[-1])
         weights = scores.softmax(-1)
-        if self.owner.see is not None:
-            self.owner.see(weights)
+        self.owner.see(weights)
         out = (weights @ value).transpose(1, 2).flatten(-2)
         return attn.to_out[1](attn.to_out[0](out))
 
@@ -400,7 +399,7 @@ class _AttentionMaps:
     def __init__(self, unet: Any) -> None:
         self._unet = unet
         self._before: dict[str, Any] = {}
-        self.see: Callable[[Any], None] | None = None  # takes the map of each layer, (batch, heads, rows, words)
+        self._see: Callable[[Any], None] | None = None
 
     def __enter__(self) -> Self:
         self._before = dict(self._unet.attn_processors)
@@ -413,6 +412,11 @@ class _AttentionMaps:
 
     def __exit__(self, *_: object) -> None:
         self._unet.set_attn_processor(self._before)
+
+    def see(self, weights: Any) -> None:
+        """Take the map of the next layer, (batch, heads, rows, words)."""
+        if self._see is not None:
+            self._see(weights)
 
     @contextlib.contextmanager
     def collected(self) -> Iterator[list[Any]]:
@@ -438,8 +442,8 @@ class _AttentionMaps:
 
     @contextlib.contextmanager
     def _seeing(self, see: Callable[[Any], None]) -> Iterator[None]:
-        self.see = see
+        self._see = see
         try:
             yield
         finally:
-            self.see = None
+            self._see = None
