@@ -493,21 +493,12 @@ def _cells(
         else None
         for column in values.T
     ]
-    for place, (key, member) in enumerate(zip(keys, inside.T, strict=True)):
+    for place, ((grouping, group), member) in enumerate(zip(keys, inside.T, strict=True)):
         clusters = None if test_options.groups is None else test_options.groups[member]
         spans = [(-1.0, 1.0)] * len(names)  # cosines
         intervals = mean_intervals(values[member], clusters, confidence=test_options.confidence, spans=spans)
         for name, interval, tested in zip(names, intervals, tests, strict=True):
-            cell = Cell(
-                *key,
-                name,
-                similarity=interval.estimate,
-                low=interval.low,
-                high=interval.high,
-                n=interval.n,
-                n_defined=interval.n_defined,
-                n_clusters=interval.n_clusters,
-            )
+            cell = Cell(grouping, group, name, *interval)
             if tested is not None:
                 cell = cell._replace(difference=tested[place].difference, p_value=tested[place].p_value)
             cells.append(cell)

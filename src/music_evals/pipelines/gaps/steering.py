@@ -72,18 +72,7 @@ class SketchInpainter(Inpainter, Protocol):
 
 
 class Sketched:
-    """An inpainter with a sketch that all its middles follow; a `protocols.Inpainter`.
-
-    It cannot say how likely a middle is: no model defines that for a sketch.
-
-    Parameters
-    ----------
-    inpainter
-        What fills the gap.
-    sketch
-        What it is given as ``sketches``, such as a `models.sketchnet.Sketch`.
-
-    """
+    """An inpainter with a sketch that all its middles follow; no model says how likely a middle is for a sketch."""
 
     def __init__(self, inpainter: SketchInpainter, sketch: Any) -> None:
         self.inpainter, self.sketch = inpainter, sketch
