@@ -24,8 +24,6 @@ from music_evals.metrics.arrays import PRESERVATION_VARIANTS
 from music_evals.pipelines.suffixes import suffix_of
 from music_evals.symbolic.encodings.items import describe, holds_only
 
-__all__ = ["AudioMetric", "read_sources"]
-
 CODEBASE = "https://github.com/Yashvishe13/Music-context-preservation-benchmark"
 CITATION = """\
 @misc{vishe2025musecpbench,

@@ -15,8 +15,6 @@ from music_evals.metrics.lyric_structure import VARIANTS
 from music_evals.pipelines.tags import TagItem, check_item
 from music_evals.symbolic.encodings.items import describe
 
-__all__ = ["LyricsMetric", "TagsMetric", "TextsMetric", "ThemesMetric", "WordsMetric", "read_lyrics", "read_tags"]
-
 CODEBASE = "https://github.com/CarlWangChina/MuChin"
 CITATION = """\
 @inproceedings{wang2024muchin,

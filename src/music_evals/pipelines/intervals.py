@@ -13,16 +13,6 @@ from music_evals.errors import NoDataError, PairCountError, UndefinedMetricWarni
 from music_evals.metrics.catalogue import CATALOGUE
 from music_evals.stats import Interval, mean_intervals
 
-__all__ = [
-    "check_groups",
-    "check_pairs",
-    "interval_of_rates",
-    "intervals_of_means",
-    "mean_of_defined",
-    "report",
-    "report_means",
-]
-
 
 def check_pairs(references: Sized, others: Sized, names: str, unit: str, nothing: str) -> None:
     """Raise where references and `names`, one of each a `unit`, differ in number, or are empty: `nothing` says so."""

@@ -39,23 +39,6 @@ from music_evals.numerics import n_threads
 from music_evals.pipelines.score_features import score_features, score_remarks
 from music_evals.symbolic.files import READERS, read_score
 
-__all__ = [
-    "FACETS",
-    "OFFICIAL_BACKENDS",
-    "OFFICIAL_POLICY",
-    "Settings",
-    "Source",
-    "SourceLoader",
-    "SourceValue",
-    "check_options",
-    "facet_auxiliary",
-    "load_features",
-    "measure",
-    "modality",
-    "select_auxiliary",
-    "select_metrics",
-]
-
 
 class _Measure(NamedTuple):
     """A function of `metrics` with the options that make a metric of it."""

@@ -17,8 +17,6 @@ import numpy.typing as npt
 
 from music_evals.errors import InvalidInputError
 
-__all__ = ["ERROR_RATE", "benjamini_hochberg", "holm", "verdict"]
-
 ERROR_RATE: Final = 0.05
 """Of all the intervals of a hypothesis together: of k parts each has a confidence of 1 - 0.05 / k (Bonferroni)."""
 

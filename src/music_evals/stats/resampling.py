@@ -56,15 +56,6 @@ from music_evals.stats.intervals import (
     weights_of_clusters,
 )
 
-__all__ = [
-    "bias_corrected",
-    "bootstrap_divergence",
-    "check_options",
-    "null_divergence",
-    "null_divergences",
-    "resampled_histograms",
-]
-
 
 def bootstrap_divergence(
     bins_reference: npt.ArrayLike,

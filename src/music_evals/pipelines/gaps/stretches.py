@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from music_evals.protocols import GapLimits
     from music_evals.symbolic.measures import MeterMap
 
-__all__ = ["Stretch", "cut_stretch"]
-
 _MEASURE = MUSIB_LAYOUT.steps_per_measure
 
 
