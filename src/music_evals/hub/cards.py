@@ -43,22 +43,16 @@ def fill_card(results: Mapping[str, Any], system: str, card: str | None = None) 
     text = card if card is not None else _BLANK.format(name=system, start=RESULTS_START, end=RESULTS_END)
     filled = _fill_text(text, _section(results, system))
     scores = read_scores(results, system)
-    place = scores.dataset
+    here = (scores.dataset.id, scores.dataset.config, scores.dataset.split, scores.variant)
     index = copy.deepcopy(read_index(filled))
     for model in index:
         for result in model["results"]:
-            # without values that are of this run, which does not have them any more
-            keys = [find_key(result, metric) for metric in result["metrics"]]
-            here = [
-                (key.dataset, key.config, key.split, key.variant)
-                == (place.id, place.config, place.split, scores.variant)
-                for key in keys
-            ]
-            result["metrics"][:] = [
-                metric
-                for metric, key, is_here in zip(result["metrics"], keys, here, strict=True)
-                if not is_here or key.metric in scores.scores
-            ]
+            metrics = result["metrics"]
+            for number in reversed(range(len(metrics))):
+                # a value that is of this run, which does not have it any more
+                key = find_key(result, metrics[number])
+                if (key.dataset, key.config, key.split, key.variant) == here and key.metric not in scores.scores:
+                    del metrics[number]
         model["results"][:] = [result for result in model["results"] if result["metrics"]]
     if scores.scores:
         index, _ = merge_index(index, index_entry(scores, system), system)
