@@ -170,11 +170,8 @@ def push_results(
         config=scores.dataset.config or config,
         split=scores.dataset.split or split,
     )
-    hub, repository, dataset_repository = (
-        Hub(token, waiting),
-        Repository("model", model),
-        Repository("dataset", place.id),
-    )
+    hub = Hub(token, waiting)
+    repository, dataset_repository = Repository("model", model), Repository("dataset", place.id)
     named = dataset is not None or place.revision is not None
     there: dict[Repository, Held] = {}
     with _noting(lacking, HubError):
