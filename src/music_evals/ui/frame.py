@@ -131,7 +131,10 @@ def space(
 
 def _validate_inputs(validate: Callable[[Any, Any], None], event: Any, inputs: Any) -> None:
     """Refuse addresses in place of files, which Gradio would fetch for a caller of the API; then validate as ever."""
-    if any(_is_address(path) for path in _paths(inputs)):
+    if any(
+        (isinstance(path, str) and re.match(r"\s*[a-z][a-z0-9+.-]*:", path, flags=re.IGNORECASE) is not None)
+        for path in _paths(inputs)
+    ):
         import gradio as gr
 
         raise gr.Error("this page takes uploaded files and no addresses")
@@ -146,10 +149,6 @@ def _paths(value: Any) -> Iterator[Any]:
         yield from (path for part in value.values() for path in _paths(part))
     elif isinstance(value, list | tuple):
         yield from (path for part in value for path in _paths(part))
-
-
-def _is_address(path: Any) -> bool:
-    return isinstance(path, str) and re.match(r"\s*[a-z][a-z0-9+.-]*:", path, flags=re.IGNORECASE) is not None
 
 
 def serve(build_demo: Callable[[], gr.Blocks], app_file: str | os.PathLike[str]) -> None:

@@ -38,7 +38,6 @@ __all__ = [
     "check_event",
     "check_listening",
     "listening_of",
-    "suggests_break",
 ]
 
 EVENT_KINDS: Final = (
@@ -219,24 +218,3 @@ LONGEST_STRETCH: Final = dt.timedelta(minutes=50)
 
 REST: Final = dt.timedelta(minutes=10)
 """Between two acts, which counts as a rest."""
-
-
-def suggests_break(acts: Sequence[dt.datetime], now: dt.datetime) -> bool:
-    """Tell whether somebody has worked for long without a rest.
-
-    Examples
-    --------
-    >>> noon = dt.datetime(2026, 3, 4, 12, tzinfo=dt.UTC)
-    >>> acts = [noon + dt.timedelta(minutes=at) for at in range(0, 52, 4)]
-    >>> suggests_break(acts, acts[-1]), suggests_break(acts, acts[-1] + 3 * REST)
-    (False, False)
-    >>> suggests_break(acts, acts[-1] + dt.timedelta(minutes=3))
-    True
-
-    """
-    began = now
-    for act in reversed(acts):
-        if began - act >= REST:
-            break
-        began = act
-    return now - began >= LONGEST_STRETCH

@@ -246,7 +246,15 @@ class DemoWork:
         self._practise()
         for number in range(WEEKS):
             self._week(number)
-        self._today()
+        # leave a day in the middle of its work: tasks handed in, one begun, questions asked and answered
+        self.clock.move_to(self.present - dt.timedelta(hours=3))
+        for name in ("professional1", "amateur1"):
+            self._annotate(name)
+        who = self.people["professional3"]
+        self._begin(who)
+        for name, question, place, answer in _ANSWERS:
+            managing.post_message(self.service, self.people[name], question, place=place)
+            managing.post_message(self.service, self._admin, answer, thread=self.people[name])
         self.clock.move_to(self.present)
 
     def _practise(self) -> None:
@@ -296,17 +304,6 @@ class DemoWork:
             managing.decide_screening(self.service, self._admin, song, version, keep=False)
         if number == 1:
             self._verify()
-
-    def _today(self) -> None:
-        """Leave a day in the middle of its work: tasks handed in, one begun, questions asked and answered."""
-        self.clock.move_to(self.present - dt.timedelta(hours=3))
-        for name in ("professional1", "amateur1"):
-            self._annotate(name)
-        who = self.people["professional3"]
-        self._begin(who)
-        for name, question, place, answer in _ANSWERS:
-            managing.post_message(self.service, self.people[name], question, place=place)
-            managing.post_message(self.service, self._admin, answer, thread=self.people[name])
 
     # annotators
 

@@ -265,9 +265,19 @@ def _song(row: Mapping[str, Any], audio: Path, licence: str, prepared: Automatic
             f"the recording has {duration_sec:.2f} s, and {late[0].text!r} begins at {late[0].start:.2f} s; these are "
             "the lyrics of another one"
         )
+    lines = _list("lines", row.get("lines"))
+    if len(lines) > MAX_LINES:
+        raise InvalidInputError(f"lines must be at most {MAX_LINES}, got {len(lines)}")
+    read = tuple(_text(f"line {number}", line, MAX_LINE) for number, line in enumerate(lines, 1))
+    share = chinese_share("\n".join(read))
+    if any(read) and share < LEAST_CHINESE:
+        raise InvalidInputError(
+            f"its lyrics are not Chinese: {share:.0%} of the letters are, and {LEAST_CHINESE:.0%} must be; lyrics in "
+            "other languages cannot be annotated here"
+        )
     song = Song(
         id=_id(row),
-        lines=_lyrics(row),
+        lines=read,
         duration_sec=duration_sec,
         audio=row["audio"],
         artist=artist,
@@ -279,20 +289,6 @@ def _song(row: Mapping[str, Any], audio: Path, licence: str, prepared: Automatic
     )
     pre_annotated(song)  # what the editor begins with
     return song
-
-
-def _lyrics(row: Mapping[str, Any]) -> tuple[str, ...]:
-    lines = _list("lines", row.get("lines"))
-    if len(lines) > MAX_LINES:
-        raise InvalidInputError(f"lines must be at most {MAX_LINES}, got {len(lines)}")
-    read = tuple(_text(f"line {number}", line, MAX_LINE) for number, line in enumerate(lines, 1))
-    share = chinese_share("\n".join(read))
-    if any(read) and share < LEAST_CHINESE:
-        raise InvalidInputError(
-            f"its lyrics are not Chinese: {share:.0%} of the letters are, and {LEAST_CHINESE:.0%} must be; lyrics in "
-            "other languages cannot be annotated here"
-        )
-    return read
 
 
 def _text(column: str, value: Any, most: int = MAX_THEME) -> str:

@@ -74,31 +74,29 @@ def read_prepared(folder: str | os.PathLike[str]) -> dict[str, Automatic]:
             for row in rows:
                 if row["song"] in prepared:
                     raise InvalidInputError(f"{path}: two rows are of the song {row['song']!r}; prepare the songs anew")
-                prepared[row["song"]] = _automatic(row)
+                # clusters, sample and themes are columns of some versions and steps alone
+                timed = tuple(TimedLine(line["start_sec"], line["text"]) for line in row["lines"] if line["text"])
+                columns: dict[str, Any] = {"lines": [line.text for line in timed]}
+                steps = {"lines": "alignment", "rhymes": "rhymes", "cluster": "clusters", "theme": "themes"}
+                if row["sections"]:
+                    columns |= {
+                        "lines": [line for section in row["sections"] for line in section["lines"]],
+                        "rhymes": [mark for section in row["sections"] for mark in section["rhymes"]],
+                    }
+                    steps["lines"] = "rhymes"
+                theme = row.get("theme") or {"text": None}
+                columns |= {"cluster": row.get("cluster"), "theme": theme["text"]}
+                present = {name: value for name, value in columns.items() if value not in (None, [], "")}
+                makers = {name: f"{PROGRAM}, {steps[name]}" for name in present}
+                if "theme" in present:
+                    makers["theme"] += (
+                        f": {', '.join(theme[part] for part in ('model', 'state', 'day') if theme[part])}"
+                    )
+                failures = tuple(f"{failure['step']}: {failure['error']}" for failure in row["failures"])
+                prepared[row["song"]] = Automatic(present, makers, timed, row.get("sampled"), failures)
         except (OSError, pa.ArrowException, KeyError, TypeError) as error:
             raise UnreadableFileError(f"{path}: not what music-evals prepare writes ({error!r})") from error
     return prepared
-
-
-def _automatic(row: Mapping[str, Any]) -> Automatic:
-    # clusters, sample and themes are columns of some versions and steps alone
-    timed = tuple(TimedLine(line["start_sec"], line["text"]) for line in row["lines"] if line["text"])
-    columns: dict[str, Any] = {"lines": [line.text for line in timed]}
-    steps = {"lines": "alignment", "rhymes": "rhymes", "cluster": "clusters", "theme": "themes"}
-    if row["sections"]:
-        columns |= {
-            "lines": [line for section in row["sections"] for line in section["lines"]],
-            "rhymes": [mark for section in row["sections"] for mark in section["rhymes"]],
-        }
-        steps["lines"] = "rhymes"
-    theme = row.get("theme") or {"text": None}
-    columns |= {"cluster": row.get("cluster"), "theme": theme["text"]}
-    present = {name: value for name, value in columns.items() if value not in (None, [], "")}
-    makers = {name: f"{PROGRAM}, {steps[name]}" for name in present}
-    if "theme" in present:
-        makers["theme"] += f": {', '.join(theme[part] for part in ('model', 'state', 'day') if theme[part])}"
-    failures = tuple(f"{failure['step']}: {failure['error']}" for failure in row["failures"])
-    return Automatic(present, makers, timed, row.get("sampled"), failures)
 
 
 def filled(row: Mapping[str, Any], automatic: Automatic) -> tuple[dict[str, Any], tuple[tuple[str, str], ...]]:

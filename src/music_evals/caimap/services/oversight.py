@@ -187,7 +187,21 @@ def study_agreement(service: StudyService, who: int, encoder: TextEncoder | None
         for group in FORMS
         for coefficient in consistency.tag_agreement(list(described[group].values()), encoder)
     ]
-    weeks = consistency.weeks_of(_measurements(tasks, sheets, roles))
+    measurements = [
+        Measurement(row.person, roles[row.person], "structure_accuracy", row.submitted, row.agreement)
+        for row in tasks.values()
+        if row.submitted is not None and row.agreement is not None
+    ]
+    for sheet in sheets:
+        task = tasks[sheet.task]
+        if sheet.purpose == "assurance" and task.submitted is not None:
+            measurements.append(
+                Measurement(task.person, roles[task.person], "description_points", task.submitted, sheet.total)
+            )
+            measurements.append(
+                Measurement(sheet.inspector, roles[sheet.inspector], "given_points", sheet.moment, sheet.total)
+            )
+    weeks = consistency.weeks_of(measurements)
     return StudyAgreement(
         consistency.structure_agreement(passes) if passes else [],
         tags,
@@ -228,29 +242,16 @@ def _inspectors(tasks: Tasks, sheets: list[SheetRow]) -> list[Coefficient]:
             round_sheets = [
                 row for row in sheets if row.purpose == f"{_TRAINING}{number}" and tasks[row.task].kind == group
             ]
-            coefficients += consistency.scoring_agreement([_sheet_of(row) for row in round_sheets], group, number)
+            coefficients += consistency.scoring_agreement(
+                [
+                    ScoreSheet(
+                        row.task, row.inspector, {(name, part): points for name, part, points in row.points}, row.remark
+                    )
+                    for row in round_sheets
+                ],
+                group,
+                number,
+            )
     seconds = {row.task: row.total for row in sheets if row.purpose == "second"}
     firsts = [row for row in sheets if row.purpose == "assurance" and row.task in seconds]
     return coefficients + consistency.verification_agreement([(row.total, seconds[row.task]) for row in firsts])
-
-
-def _sheet_of(row: SheetRow) -> ScoreSheet:
-    return ScoreSheet(row.task, row.inspector, {(name, part): points for name, part, points in row.points}, row.remark)
-
-
-def _measurements(tasks: Tasks, sheets: list[SheetRow], roles: dict[int, str]) -> list[Measurement]:
-    measurements = [
-        Measurement(row.person, roles[row.person], "structure_accuracy", row.submitted, row.agreement)
-        for row in tasks.values()
-        if row.submitted is not None and row.agreement is not None
-    ]
-    for sheet in sheets:
-        task = tasks[sheet.task]
-        if sheet.purpose == "assurance" and task.submitted is not None:
-            measurements.append(
-                Measurement(task.person, roles[task.person], "description_points", task.submitted, sheet.total)
-            )
-            measurements.append(
-                Measurement(sheet.inspector, roles[sheet.inspector], "given_points", sheet.moment, sheet.total)
-            )
-    return measurements

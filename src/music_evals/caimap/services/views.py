@@ -113,7 +113,14 @@ def rests(service: StudyService, who: int) -> bool:
     with service.reading(who, "ask") as (session, _):
         since = service.clock() - 4 * listening.LONGEST_STRETCH
         done = select(AuditRow.moment).where(AuditRow.person == who, AuditRow.moment >= since).order_by(AuditRow.moment)
-        return listening.suggests_break(list(session.scalars(done)), service.clock())
+        # tell whether somebody has worked for long without a rest
+        now = service.clock()
+        began = now
+        for act in reversed(list(session.scalars(done))):
+            if began - act >= listening.REST:
+                break
+            began = act
+        return now - began >= listening.LONGEST_STRETCH
 
 
 def tasks_of(service: StudyService, who: int) -> list[Task]:

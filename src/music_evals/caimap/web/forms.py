@@ -9,18 +9,8 @@ from difflib import SequenceMatcher
 from typing import Any, Final, NamedTuple
 
 from music_evals.annotations import AUDIO_EFFECTS, DIMENSIONS
-from music_evals.caimap.domain import assurance
 from music_evals.caimap.domain.structure import MAX_LINES, line_pattern, line_times, usual_readings
-from music_evals.caimap.domain.values import (
-    SECTION_KINDS,
-    Description,
-    Effects,
-    ScoreSheet,
-    Section,
-    Song,
-    Structure,
-    Tagged,
-)
+from music_evals.caimap.domain.values import SECTION_KINDS, Description, Effects, Section, Song, Structure, Tagged
 from music_evals.caimap.web.words import catalogue, dimension_names, translator
 from music_evals.errors import InvalidAnnotationError, InvalidInputError
 
@@ -34,11 +24,9 @@ __all__ = [
     "row_fields",
     "rows_of",
     "sent_texts",
-    "sheet_of",
     "split_rows",
     "structure_fields",
     "structure_of",
-    "tags_of",
     "texts_of_part",
     "tidied",
     "written",
@@ -48,18 +36,6 @@ Form = Mapping[str, str]
 
 _LABELS: Final = 6
 """Numbers of each kind of section that are offered at first."""
-
-
-def tags_of(text: str) -> tuple[str, ...]:
-    """Split a field of tags at commas of both scripts; each counts once.
-
-    Examples
-    --------
-    >>> tags_of("温暖、 钢琴,温暖，")
-    ('温暖', '钢琴')
-
-    """
-    return tuple(dict.fromkeys(filter(None, (tag.strip() for tag in re.split(r"[、,，;；\n]", text)))))
 
 
 class Row(NamedTuple):
@@ -180,25 +156,19 @@ def description_of(form: Form, group: str) -> Description:
     if form.get("clear") not in {"yes", "no"}:
         raise InvalidAnnotationError("say whether the sound is clear", kind="no_clear")
     dimensions = {
-        name: Tagged(tags_of(form.get(f"tags_{name}", "")), form.get(f"text_{name}", "").strip())
+        name: Tagged(
+            tuple(
+                dict.fromkeys(
+                    filter(None, (tag.strip() for tag in re.split(r"[、,，;；\n]", form.get(f"tags_{name}", ""))))
+                )
+            ),
+            form.get(f"text_{name}", "").strip(),
+        )
         for name in DIMENSIONS[group]
         if name != AUDIO_EFFECTS
     }
     effects = Effects(form["clear"] == "yes", "live" in form, "lo_fi" in form)
     return Description(group, form.get("overall_text", "").strip(), dimensions, effects)
-
-
-def sheet_of(form: Form, group: str, task: int, inspector: int) -> ScoreSheet:
-    """Read a scoring form."""
-    points: dict[tuple[str, str], float] = {}
-    for row, part in assurance.FORMS[group]:
-        try:
-            points[row, part] = float(form.get(f"{row}.{part}", ""))
-        except ValueError as error:
-            raise InvalidAnnotationError(
-                f"{row}, {part}: points are a number", kind="points_number", row=row, part=part
-            ) from error
-    return ScoreSheet(task, inspector, points, form.get("remark", ""))
 
 
 _OF_THE_FORM: Final = ("csrf", "version", "password", "thread", "place", "to", "here", "insert", "language", "decision")

@@ -37,7 +37,6 @@ __all__ = [
     "EditingSettings",
     "assign_editors",
     "build_editing_study",
-    "with_mistakes",
     "write_demo_samples",
 ]
 
@@ -151,6 +150,13 @@ def build_editing_study(
     by_id = {sample.row["sample_id"]: sample for sample in chosen}
     per_editor = settings.per_editor or len({sample.row["piece_id"] for sample in chosen})
     plans = assign_editors([sample.row for sample in chosen], settings.n_editors, per_editor, seed=settings.seed)
+    # a phrase of ours with two faults to mend: a wrong note and one that is too long
+    melody = enumerate((60, 64, 67, 64, 65, 69, 67, 62))
+    chords = [(0, 2, 48), (0, 2, 52), (0, 2, 55), (2, 2, 48), (2, 2, 52), (2, 2, 56), (4, 2, 53), (4, 2, 57)]
+    chords += [(4, 4, 60), (6, 2, 47), (6, 2, 50), (6, 2, 55)]
+    notes = [*((onset, 1, pitch, 0) for onset, pitch in melody), *((*note, 1) for note in chords)]
+    onsets, lengths, pitches, voices = zip(*notes, strict=True)
+    score_notes = make_notes(onsets, lengths, pitches, 80, voices)
     about = {
         "limit_sec": settings.limit_sec,
         "may_add": settings.may_add,
@@ -163,7 +169,7 @@ def build_editing_study(
         "training": "training",
         # by code, so that their order says nothing
         "samples": {
-            "training": _sample_value(_training(), (0,)),
+            "training": _sample_value(Score(score_notes, 1, voices=("melody", "accompaniment")), (0,)),
             **{sample.code: sample.value for sample in sorted(chosen, key=lambda sample: sample.code)},
         },
     }
@@ -237,17 +243,6 @@ def _sample_value(score: Score, locked: Sequence[int]) -> dict[str, Any]:
     }
 
 
-def _training() -> Score:
-    """Return a phrase of ours with two faults to mend: a wrong note and one that is too long."""
-    melody = enumerate((60, 64, 67, 64, 65, 69, 67, 62))
-    chords = [(0, 2, 48), (0, 2, 52), (0, 2, 55), (2, 2, 48), (2, 2, 52), (2, 2, 56), (4, 2, 53), (4, 2, 57)]
-    chords += [(4, 4, 60), (6, 2, 47), (6, 2, 50), (6, 2, 55)]
-    notes = [*((onset, 1, pitch, 0) for onset, pitch in melody), *((*note, 1) for note in chords)]
-    onsets, lengths, pitches, voices = zip(*notes, strict=True)
-    score_notes = make_notes(onsets, lengths, pitches, 80, voices)
-    return Score(score_notes, 1, voices=("melody", "accompaniment"))
-
-
 def assign_editors(
     samples: Sequence[Mapping[str, Any]], n_editors: int, per_editor: int, *, seed: int
 ) -> list[list[str]]:
@@ -298,24 +293,6 @@ MISTAKES = {"proposed": 0.05, "baseline": 0.3}
 """Role -> share of the notes that get a mistake. Neither is a model: what such a study finds is what was put in."""
 
 
-def with_mistakes(score: Score, share: float, *, keep: str, rng: np.random.Generator) -> Score:
-    """Give a share of the notes a wrong pitch, a semitone or two away, or another length, half or twice its own."""
-    if keep not in score.voices:
-        raise InvalidInputError(f"no voice is called {keep!r}; there are {', '.join(score.voices)}")
-    if not 0 <= share <= 1:
-        raise InvalidInputError(f"share must be 0 to 1, got {share}")
-    notes = score.notes.copy()
-    free = np.flatnonzero(notes["voice"] != score.voices.index(keep))
-    chosen = rng.choice(free, size=int(np.ceil(share * len(free))), replace=False)
-    wrong, long = np.array_split(chosen, 2)
-    by = rng.choice([-2, -1, 1, 2], size=len(wrong))
-    notes["pitch"][wrong] = np.clip(notes["pitch"][wrong].astype(np.int64) + by, 0, 127)
-    twice = rng.random(len(long)) < 0.5
-    lengths = notes["duration_tick"][long].astype(np.int64)
-    notes["duration_tick"][long] = np.where(twice, 2 * lengths, np.maximum(lengths // 2, 1))
-    return dataclasses.replace(score, notes=sort_notes(notes))
-
-
 def write_demo_samples(
     folder: str | os.PathLike[str], pieces: Mapping[str, Score], *, keep: str = "melody", seed: int = 0
 ) -> Path:
@@ -325,7 +302,21 @@ def write_demo_samples(
     for number, (piece, score) in enumerate(pieces.items()):
         for role, share in MISTAKES.items():
             rng = np.random.default_rng([seed, number, len(rows)])
-            mistaken = with_mistakes(score, share, keep=keep, rng=rng)
+            # give a share of the notes a wrong pitch, a semitone or two away, or another length, half or twice its own
+            if keep not in score.voices:
+                raise InvalidInputError(f"no voice is called {keep!r}; there are {', '.join(score.voices)}")
+            if not 0 <= share <= 1:
+                raise InvalidInputError(f"share must be 0 to 1, got {share}")
+            notes = score.notes.copy()
+            free = np.flatnonzero(notes["voice"] != score.voices.index(keep))
+            chosen = rng.choice(free, size=int(np.ceil(share * len(free))), replace=False)
+            wrong, long = np.array_split(chosen, 2)
+            by = rng.choice([-2, -1, 1, 2], size=len(wrong))
+            notes["pitch"][wrong] = np.clip(notes["pitch"][wrong].astype(np.int64) + by, 0, 127)
+            twice = rng.random(len(long)) < 0.5
+            lengths = notes["duration_tick"][long].astype(np.int64)
+            notes["duration_tick"][long] = np.where(twice, 2 * lengths, np.maximum(lengths // 2, 1))
+            mistaken = dataclasses.replace(score, notes=sort_notes(notes))
             name = f"{piece}-{role}.mid"
             write_atomically(place / name, write_midi(mistaken), parents=True)
             rows.append(

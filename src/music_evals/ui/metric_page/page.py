@@ -44,7 +44,14 @@ def build_metric_page(name: str, app_file: str | os.PathLike[str]) -> gr.Blocks:
         given = _INPUTS[metric.kind]()
         with gr.Row():
             example = gr.Button("Run the worked example", elem_id="run_example")
-        outputs = _add_outputs()
+        # add what `results.Shown` fills, in its order
+        bars = gr.HTML(elem_id="result", elem_classes="me-live")
+        with gr.Accordion("Receipt", open=False):
+            receipt = gr.HTML(elem_id="receipt")
+        python, shell = frame.code_panel()
+        with gr.Accordion("Result as data", open=False):
+            results = gr.JSON(elem_id="result_json", label="Result")
+        outputs = [bars, results, receipt, python, shell, *frame.downloads_panel()]
         for each in given:
             _wire(metric, each, example, outputs)
         with gr.Accordion("What it measures", open=True):
@@ -54,19 +61,6 @@ def build_metric_page(name: str, app_file: str | os.PathLike[str]) -> gr.Blocks:
         with gr.Accordion("The whole card", open=False):
             gr.Markdown(metric.text)
     return page
-
-
-def _add_outputs() -> list[Any]:
-    """Add what `results.Shown` fills, in its order."""
-    import gradio as gr
-
-    bars = gr.HTML(elem_id="result", elem_classes="me-live")
-    with gr.Accordion("Receipt", open=False):
-        receipt = gr.HTML(elem_id="receipt")
-    python, shell = frame.code_panel()
-    with gr.Accordion("Result as data", open=False):
-        results = gr.JSON(elem_id="result_json", label="Result")
-    return [bars, results, receipt, python, shell, *frame.downloads_panel()]
 
 
 def _wire(metric: PageMetric, source: Input, example: gr.Button, outputs: list[Any]) -> None:

@@ -285,15 +285,45 @@ def build_demo(songs: str | os.PathLike[str]) -> gr.Blocks:
         parts.add(gr.Dropdown, "encoder", choices=encoders, value=encoders[0])
         with gr.Tabs():
             with parts.add(gr.Tab, "tab_song", id="tab_song", render_children=True):
-                _add_song(parts, known)
+                # add the tab of a song: what is chosen is shown
+                choices = [(f"{song.title} · {'、'.join(song.artist)}", song.id) for song in known]
+                parts.add(gr.Dropdown, "song", choices=choices, value=known[0].id)
+                first = song_html(known[0], parts["encoder"].value)
+                parts["song_view"] = gr.HTML(first, css_template=style("tags"), elem_id="song_tags")
             with parts.add(gr.Tab, "tab_compare", id="tab_compare", render_children=True):
                 _add_texts(parts, examples)
-                _add_comparison(parts)
+                # add the buttons and the results of a comparison
+                with gr.Row():
+                    parts.add(gr.Button, "compare", variant="primary")
+                    parts.add(gr.Button, "cancel", scale=0, min_width=120)
+                parts["found"] = gr.State(None, time_to_live=frame.RETENTION_SEC)
+                parts["table"] = gr.HTML("", css_template=style("tags"), elem_id="scores")
+                parts.add(gr.Dropdown, "matrix_of", name="dimension", choices=[], interactive=False)
+                parts["matrix"] = gr.HTML(matrix_html(None, None), css_template=style("tags"), elem_id="matrix")
+                parts.add_results()
             with parts.add(gr.Tab, "tab_probe", id="tab_probe", render_children=True):
                 _add_probe(parts)
         with bar:
             parts.add_switch()
-        _wire_song(parts, known)
+        # show the tags of the song, with cosines by the encoder, in the language that is chosen
+        by_id = {song.id: song for song in known}
+
+        def show(song: str, encoder: str, language: str) -> str:
+            """Show the tags of a demo song.
+
+            Args:
+                song: id of a demo song.
+                encoder: a text encoder that the page offers.
+                language: en or zh.
+
+            """
+            return song_tags(by_id, song, encoder, language)
+
+        inputs = parts.pick("song", "encoder", "language")
+        changed = [parts["song"].input, parts["encoder"].input, parts["language"].change]
+        queue: dict[str, Any] = {"concurrency_id": "judge", "concurrency_limit": 1}  # one encoder at a time
+        options = {"api_name": "song_tags", "api_visibility": "public", "show_progress": "minimal"}
+        frame.follow(changed, show, inputs, parts["song_view"], **queue, **options)
         _wire_comparison(parts, examples)
         _wire_probe(parts)
     return page
@@ -303,38 +333,6 @@ def _encoder_text(language: str) -> str:
     """Say what the encoders of this machine can do."""
     key = "encoder_ready" if DEFAULT_ENCODER in tagged.available_encoders() else "encoder_spelling"
     return DESCRIPTION_WORDS(language)(key, name=DEFAULT_ENCODER)
-
-
-def _add_song(parts: Parts, known: Sequence[Song]) -> None:
-    """Add the tab of a song: what is chosen is shown."""
-    import gradio as gr
-
-    choices = [(f"{song.title} · {'、'.join(song.artist)}", song.id) for song in known]
-    parts.add(gr.Dropdown, "song", choices=choices, value=known[0].id)
-    first = song_html(known[0], parts["encoder"].value)
-    parts["song_view"] = gr.HTML(first, css_template=style("tags"), elem_id="song_tags")
-
-
-def _wire_song(parts: Parts, known: Sequence[Song]) -> None:
-    """Show the tags of the song, with cosines by the encoder, in the language that is chosen."""
-    by_id = {song.id: song for song in known}
-
-    def show(song: str, encoder: str, language: str) -> str:
-        """Show the tags of a demo song.
-
-        Args:
-            song: id of a demo song.
-            encoder: a text encoder that the page offers.
-            language: en or zh.
-
-        """
-        return song_tags(by_id, song, encoder, language)
-
-    inputs = parts.pick("song", "encoder", "language")
-    changed = [parts["song"].input, parts["encoder"].input, parts["language"].change]
-    queue: dict[str, Any] = {"concurrency_id": "judge", "concurrency_limit": 1}  # one encoder at a time
-    options = {"api_name": "song_tags", "api_visibility": "public", "show_progress": "minimal"}
-    frame.follow(changed, show, inputs, parts["song_view"], **queue, **options)
 
 
 def _add_texts(parts: Parts, examples: Sequence[_Example]) -> None:
@@ -358,20 +356,6 @@ def _add_texts(parts: Parts, examples: Sequence[_Example]) -> None:
     with gr.Row():
         parts.add(gr.Radio, "group", choices=named(GROUPS), value=examples[0].group, min_width=260)
         parts.add(gr.Dropdown, "aggregation", choices=named(AGGREGATIONS, "aggregation_"), value="mean", min_width=260)
-
-
-def _add_comparison(parts: Parts) -> None:
-    """Add the buttons and the results of a comparison."""
-    import gradio as gr
-
-    with gr.Row():
-        parts.add(gr.Button, "compare", variant="primary")
-        parts.add(gr.Button, "cancel", scale=0, min_width=120)
-    parts["found"] = gr.State(None, time_to_live=frame.RETENTION_SEC)
-    parts["table"] = gr.HTML("", css_template=style("tags"), elem_id="scores")
-    parts.add(gr.Dropdown, "matrix_of", name="dimension", choices=[], interactive=False)
-    parts["matrix"] = gr.HTML(matrix_html(None, None), css_template=style("tags"), elem_id="matrix")
-    parts.add_results()
 
 
 def _sets_help(language: str) -> str:

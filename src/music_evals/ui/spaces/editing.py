@@ -94,7 +94,11 @@ def find_editors(environment: Mapping[str, str] | None = None) -> dict[str, Offe
         if not (equals and place):
             raise InvalidInputError(f"{VARIABLE}: expected NAME=PLACE or NAME=ID@COMMIT, got {word!r}")
         if not getattr(load_editor(name), "licence", ""):
-            raise UnknownNameError("editing system with weights", name, _with_weights())
+            raise UnknownNameError(
+                "editing system with weights",
+                name,
+                [name for name in editor_names() if getattr(load_editor(name), "licence", "")],
+            )
         place, _, revision = place.partition("@")
         offers[name] = Offer(name, place, revision)
     return offers
@@ -106,11 +110,6 @@ def _edits_alone(name: str) -> bool:
         return False
     info: EditorInfo = kind().info
     return not info.control and "audio" in info.entrances
-
-
-def _with_weights() -> list[str]:
-    """Return the systems whose weights have a licence that a visitor can accept; a codec alone needs no licence."""
-    return [name for name in editor_names() if getattr(load_editor(name), "licence", "")]
 
 
 TITLE: Final = "Edit music, and see what stayed"

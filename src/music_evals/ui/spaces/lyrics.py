@@ -113,12 +113,48 @@ def build_demo(examples: str | os.PathLike[str]) -> gr.Blocks:
         bar = gr.Row()
         parts.add_intro()
         _add_texts(parts, known)
-        _add_writing(parts)
+        # add a theme and the button that lets a model write
+        with (
+            parts.add(gr.Accordion, "write_tools", open=False, visible=bool(writer_place()), elem_id="writing"),
+            gr.Row(),
+        ):
+            parts.add(gr.Textbox, "theme", max_length=MAX_THEME, min_width=300)
+            parts.add(gr.Number, "seed", value=0, precision=0, minimum=0, min_width=90)
+            parts.add(gr.Button, "write", scale=0, min_width=180)
         _add_options(parts)
-        _add_results(parts)
+        # add the views of a score, and what can be taken away
+        parts["scored"] = gr.State(None, time_to_live=RETENTION_SEC)
+        with gr.Tabs():
+            for name, empty in zip(VIEWS, scoring.show(None, "en"), strict=True):
+                with parts.add(gr.Tab, f"tab_{name}", id=f"tab_{name}", render_children=True):
+                    parts[name] = gr.HTML(empty, css_template=style("lyrics"), elem_id=f"view_{name}")
+        parts.add_results()
         with bar:
             parts.add_switch()
-        _wire_score(parts, _wire_texts(parts, known))
+
+        # wire the score; it goes when what was scored is changed, and its views follow the language
+        def show_again(scored: scoring.ScoredLyrics | None, values: Any, language: str) -> tuple[str, ...]:
+            return scoring.show(scored if values else None, language)  # what was emptied stays empty
+
+        views, rest = parts.pick(*VIEWS), ("python", "shell", "json", "csv", "receipt")
+        outputs = [*parts.pick("scored", "values"), *views, *parts.pick(*rest)]
+        texts, options = parts.pick("lyrics", "pattern"), parts.pick("variant", "rhyme", "normalise")
+        score_event = on_click(
+            parts["score_button"], scoring.score_lyrics, [*texts, *options, parts["language"]], outputs, name="score",
+            cancel=parts["cancel"],
+        )  # fmt: skip
+        # what a model wrote is put into the lyrics, and scored
+        inputs = [*parts.pick("theme", "pattern", "seed"), *options, parts["language"]]
+        written = on_click(
+            parts["write"], write_and_score, inputs, [parts["lyrics"], *outputs], name="write", cancel=parts["cancel"]
+        )
+        shown = parts["language"].change(show_again, parts.pick("scored", "values", "language"), views, **PRIVATE)
+        parts.empty_when(
+            [*texts, *options], lambda language: _empty(language)[1:], outputs[1:], filled=_wire_texts(parts, known)
+        )
+        gr.on([parts["lyrics"].change], None, cancels=[score_event, shown], **PRIVATE)
+        changed = [parts["pattern"].change, *(part.input for part in options)]
+        gr.on(changed, None, cancels=[score_event, written, shown], **PRIVATE)
     return page
 
 
@@ -163,16 +199,6 @@ def _add_texts(parts: Parts, known: Sequence[scoring.LyricExample]) -> None:
                 parts.add(gr.Button, "add_section", size="sm")
 
 
-def _add_writing(parts: Parts) -> None:
-    """Add a theme and the button that lets a model write."""
-    import gradio as gr
-
-    with parts.add(gr.Accordion, "write_tools", open=False, visible=bool(writer_place()), elem_id="writing"), gr.Row():
-        parts.add(gr.Textbox, "theme", max_length=MAX_THEME, min_width=300)
-        parts.add(gr.Number, "seed", value=0, precision=0, minimum=0, min_width=90)
-        parts.add(gr.Button, "write", scale=0, min_width=180)
-
-
 def _add_options(parts: Parts) -> None:
     """Add how to score, and the buttons."""
     import gradio as gr
@@ -184,18 +210,6 @@ def _add_options(parts: Parts) -> None:
     with gr.Row():
         parts.add(gr.Button, "score_button", elem_id="score", variant="primary")
         parts.add(gr.Button, "cancel", scale=0, min_width=120)
-
-
-def _add_results(parts: Parts) -> None:
-    """Add the views of a score, and what can be taken away."""
-    import gradio as gr
-
-    parts["scored"] = gr.State(None, time_to_live=RETENTION_SEC)
-    with gr.Tabs():
-        for name, empty in zip(VIEWS, scoring.show(None, "en"), strict=True):
-            with parts.add(gr.Tab, f"tab_{name}", id=f"tab_{name}", render_children=True):
-                parts[name] = gr.HTML(empty, css_template=style("lyrics"), elem_id=f"view_{name}")
-    parts.add_results()
 
 
 def _wire_texts(parts: Parts, known: Sequence[scoring.LyricExample]) -> list[Any]:
@@ -217,32 +231,6 @@ def _wire_texts(parts: Parts, known: Sequence[scoring.LyricExample]) -> list[Any
         queue=False, api_name="check_pattern", api_visibility="public", show_progress="hidden",
     )  # fmt: skip
     return [taken, derived, added]
-
-
-def _wire_score(parts: Parts, filled: Sequence[Any]) -> None:
-    """Wire the score; it goes when what was scored is changed, and its views follow the language."""
-    import gradio as gr
-
-    def show_again(scored: scoring.ScoredLyrics | None, values: Any, language: str) -> tuple[str, ...]:
-        return scoring.show(scored if values else None, language)  # what was emptied stays empty
-
-    views, rest = parts.pick(*VIEWS), ("python", "shell", "json", "csv", "receipt")
-    outputs = [*parts.pick("scored", "values"), *views, *parts.pick(*rest)]
-    texts, options = parts.pick("lyrics", "pattern"), parts.pick("variant", "rhyme", "normalise")
-    score_event = on_click(
-        parts["score_button"], scoring.score_lyrics, [*texts, *options, parts["language"]], outputs, name="score",
-        cancel=parts["cancel"],
-    )  # fmt: skip
-    # what a model wrote is put into the lyrics, and scored
-    inputs = [*parts.pick("theme", "pattern", "seed"), *options, parts["language"]]
-    written = on_click(
-        parts["write"], write_and_score, inputs, [parts["lyrics"], *outputs], name="write", cancel=parts["cancel"]
-    )
-    shown = parts["language"].change(show_again, parts.pick("scored", "values", "language"), views, **PRIVATE)
-    parts.empty_when([*texts, *options], lambda language: _empty(language)[1:], outputs[1:], filled=filled)
-    gr.on([parts["lyrics"].change], None, cancels=[score_event, shown], **PRIVATE)
-    changed = [parts["pattern"].change, *(part.input for part in options)]
-    gr.on(changed, None, cancels=[score_event, written, shown], **PRIVATE)
 
 
 def _empty(language: str) -> tuple[Any, ...]:

@@ -266,11 +266,12 @@ def rewrite(  # noqa: PLR0917  (a page gives its fields in their order)
         name = f"Sweep {done}"
         picture = arrangements_svg(title, [("Original", prepared.score), (name, written)])
         sound = player(original, Track(name, render_additive(written), SAMPLE_RATE, "the sweep"))
-        yield f"Sweep {done} of {total} by {model}{left}{notes}", _scrolled(picture), sound, str(midi)
-
-
-def _scrolled(svg: str) -> str:
-    return f'<div style="overflow-x: auto" tabindex="0">{svg}</div>'
+        yield (
+            f"Sweep {done} of {total} by {model}{left}{notes}",
+            f'<div style="overflow-x: auto" tabindex="0">{picture}</div>',
+            sound,
+            str(midi),
+        )
 
 
 def _cancelled(status: str) -> str:
