@@ -15,8 +15,6 @@ import numpy.typing as npt
 from music_evals.annotations import F0Track
 from music_evals.errors import InvalidAnnotationError, InvalidAudioError
 
-__all__ = ["FEATURES", "GRID_SEC", "Evidence", "Levels", "Voice", "find_events", "follow_voice", "measure_levels"]
-
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 Marks = npt.NDArray[np.bool_]

@@ -169,10 +169,7 @@ def refine(
 
 
 class _Prior(NamedTuple):
-    """How the first alignment errs: its shift, the scale around it, and shares of characters at a wrong event, or lost.
-
-    `mistaken` characters lie where another event is, such as a note of a melisma; `lost` ones lie anywhere.
-    """
+    """How the first alignment errs: its shift, the scale around it, the shares at a wrong event and lost."""
 
     shift_sec: float
     scale_sec: float

@@ -23,7 +23,7 @@ from music_evals.preparation.contract import Column, Corpus, Described, Song, St
 from music_evals.preparation.embeddings import write_embeddings
 from music_evals.preparation.job import Key, PreparationJob, Wanted
 from music_evals.preparation.lead_sheet import FEATURES
-from music_evals.preparation.steps import CORPUS_STEPS, STEPS, all_steps, in_waves, with_earlier
+from music_evals.preparation.steps import CORPUS_STEPS, STEPS, all_steps
 from music_evals.protocols import MUSIC_ENCODERS, LyricWriter
 
 __all__ = ["CONFIG", "RECORDS", "Prepared", "Settings", "find_songs", "run_preparation"]
@@ -205,7 +205,15 @@ def run_preparation(settings: Settings, *, progress: Progress | None = None) -> 
 def _chosen(settings: Settings, songs: Sequence[Song]) -> tuple[list[str], dict[str, str]]:
     """Return the steps that are done, and why others are not."""
     if settings.steps:
-        return with_earlier(settings.steps), {}
+        steps = all_steps()
+        chosen: set[str] = set()
+        left = list(settings.steps)
+        while left:
+            step = left.pop()
+            if step not in chosen:
+                chosen.add(step)
+                left += steps[step].after
+        return [step for step in steps if step in chosen], {}
     left_out: dict[str, str] = {}
     for name, step in all_steps().items():
         reasons = [f"it needs the step {other}" for other in step.after if other in left_out]
@@ -250,7 +258,14 @@ def _record(
         if progress is not None:
             progress(n_done + done, n_all, label)
 
-    for wave in in_waves(list(known)):
+    waves: list[list[str]] = []
+    place: dict[str, int] = {}
+    for step in list(known):  # in the order of `STEPS`: what a step reads stands before it
+        earlier = [place[other] for other in (*STEPS[step].after, *STEPS[step].uses) if other in place]
+        place[step] = max(earlier, default=-1) + 1
+        waves += [[]] if place[step] == len(waves) else []
+        waves[place[step]].append(step)
+    for wave in waves:
         job = PreparationJob(header, songs, [known[name] for name in wave], Path(settings.out), dict(latest))
         records = record(job, Path(settings.out) / RECORDS, settings, progress=None if progress is None else of_all)
         settings = dataclasses.replace(settings, overwrite=False)  # what the first wave wrote is to stay

@@ -18,8 +18,6 @@ from music_evals.preparation.contract import Inputs
 from music_evals.preparation.lyrics import read_lyrics
 from music_evals.protocols import LyricWriter
 
-__all__ = ["LONGEST", "OPTIONS", "about", "checked_theme", "left_out", "write_theme"]
-
 OPTIONS: Final = ("theme_writer",)
 
 LONGEST: Final = 400  # characters; those of the released themes have 113 on average

@@ -176,10 +176,7 @@ def write_study_folder(
 
 
 def with_study(page: bytes, about: Mapping[str, Any]) -> bytes:
-    """Put a study into the HTML of its page, as data that a browser does not run.
-
-    Raises `InvalidInputError` where the page has no place for it, or two.
-    """
+    """Put a study into the HTML of its page, as data that a browser does not run."""
     place = _DATA.encode()
     if page.count(place) != 1:
         raise InvalidInputError(f"the page of a study must hold {_DATA}</script> once")

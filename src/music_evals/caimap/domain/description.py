@@ -11,9 +11,6 @@ from typing import Final
 from music_evals.caimap.domain.values import Description
 from music_evals.errors import InvalidAnnotationError
 
-__all__ = ["MAX_TAG", "MAX_TAGS", "MAX_TEXT", "MIN_TEXT", "check_description", "fewest_tags", "texts_of",
-    ]  # fmt: skip
-
 MAX_TAGS: Final = 5
 """Tags of a dimension."""
 

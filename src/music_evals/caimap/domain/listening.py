@@ -24,22 +24,6 @@ from typing import Final, NamedTuple
 from music_evals.caimap.domain.values import PlaybackEvent
 from music_evals.errors import InvalidAnnotationError
 
-__all__ = [
-    "AHEAD",
-    "EVENT_KINDS",
-    "LONGEST_STRETCH",
-    "MAX_GAP",
-    "MAX_PAUSE",
-    "REST",
-    "SILENT_START",
-    "SLACK",
-    "Listening",
-    "broken_rules",
-    "check_event",
-    "check_listening",
-    "listening_of",
-]
-
 EVENT_KINDS: Final = (
     "play", "pause", "seek", "rate", "beat", "ended", "write", "paste", "blocked", "hidden", "shown",
 )  # fmt: skip

@@ -249,7 +249,7 @@ class DemoWork:
         # leave a day in the middle of its work: tasks handed in, one begun, questions asked and answered
         self.clock.move_to(self.present - dt.timedelta(hours=3))
         for name in ("professional1", "amateur1"):
-            self._annotate(name)
+            self._hand_in(name, self._begin(self.people[name]))
         who = self.people["professional3"]
         self._begin(who)
         for name, question, place, answer in _ANSWERS:
@@ -290,7 +290,7 @@ class DemoWork:
             self.clock.move_to(monday + dt.timedelta(days=day, hours=1))
             for name, count in counts.items():
                 for _ in range(count):
-                    self._annotate(name)
+                    self._hand_in(name, self._begin(self.people[name]))
         if number in _LEFT_OUT:
             self._skip(_LEFT_OUT[number])
         self.clock.move_to(monday + dt.timedelta(days=4, hours=8))
@@ -314,10 +314,6 @@ class DemoWork:
             raise LookupError("the demo gives its people more work than there is")
         annotating.open_task(self.service, who, task.id)
         return task.id
-
-    def _annotate(self, name: str) -> None:
-        """Let somebody do their next task."""
-        self._hand_in(name, self._begin(self.people[name]))
 
     def _hand_in(self, name: str, number: int) -> None:
         """Let somebody listen, write and hand in what they have begun."""

@@ -29,19 +29,6 @@ if TYPE_CHECKING:
     from sqlalchemy import Row
     from sqlalchemy.orm import Session
 
-__all__ = [
-    "Habits",
-    "OpenTask",
-    "StudyAgreement",
-    "Verified",
-    "habits",
-    "open_tasks",
-    "study_agreement",
-    "submissions",
-    "verifications",
-    "verify",
-]
-
 _COUNTED: Final = ("pause", "seek", "hidden", "blocked")
 
 
@@ -176,7 +163,15 @@ def study_agreement(service: StudyService, who: int, encoder: TextEncoder | None
     with service.reading(who, "manage") as (session, _):
         roles = dict(session.execute(select(PersonRow.id, PersonRow.role).where(PersonRow.withdrawn.is_(False))).all())
         passes = _structures(session, set(roles))
-        described = _training_descriptions(session, set(roles))
+        # group -> training song -> what people said of it
+        in_training = select(TaskRow).where(
+            TaskRow.kind.in_(tuple(FORMS)), TaskRow.training.is_(True), TaskRow.state.in_(HANDED_IN)
+        )
+        descriptions: dict[str, dict[str, list[Description]]] = {group: defaultdict(list) for group in FORMS}
+        for trained in session.scalars(in_training.order_by(TaskRow.song, TaskRow.id)):
+            if trained.person in set(roles):
+                descriptions[trained.kind][trained.song].append(Description.from_dict(trained.result or {}))
+        described = descriptions
         sheets = [row for row in session.scalars(select(SheetRow).order_by(SheetRow.id)) if row.inspector in roles]
         columns = (TaskRow.id, TaskRow.person, TaskRow.kind, TaskRow.submitted, TaskRow.agreement)  # and no texts
         chosen = session.execute(select(*columns).where(TaskRow.state != "discarded"))
@@ -220,18 +215,6 @@ def _structures(session: Session, people: set[int]) -> list[tuple[Structure, Str
         if row.person in people:
             songs[row.song].append(Structure.from_dict(row.result or {}))
     return [(passes[0], passes[1]) for passes in songs.values() if len(passes) == 2]
-
-
-def _training_descriptions(session: Session, people: set[int]) -> dict[str, dict[str, list[Description]]]:
-    """Return group -> training song -> what people said of it."""
-    chosen = select(TaskRow).where(
-        TaskRow.kind.in_(tuple(FORMS)), TaskRow.training.is_(True), TaskRow.state.in_(HANDED_IN)
-    )
-    descriptions: dict[str, dict[str, list[Description]]] = {group: defaultdict(list) for group in FORMS}
-    for row in session.scalars(chosen.order_by(TaskRow.song, TaskRow.id)):
-        if row.person in people:
-            descriptions[row.kind][row.song].append(Description.from_dict(row.result or {}))
-    return descriptions
 
 
 def _inspectors(tasks: Tasks, sheets: list[SheetRow]) -> list[Coefficient]:

@@ -18,20 +18,6 @@ from music_evals.caimap.services.study import StudyService, song_of, task_of
 from music_evals.caimap.services.tasks import OPEN, hidden_tasks
 from music_evals.caimap.storage.tables import AuditRow, MessageRow, PersonRow, SheetRow, SongRow, TaskRow
 
-__all__ = [
-    "Decisions",
-    "Message",
-    "SongView",
-    "TaskView",
-    "author_state",
-    "decisions",
-    "messages",
-    "rests",
-    "song_view",
-    "task_view",
-    "tasks_of",
-]
-
 
 class TaskView(NamedTuple):
     """A task and its song."""

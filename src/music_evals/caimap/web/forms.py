@@ -14,24 +14,6 @@ from music_evals.caimap.domain.values import SECTION_KINDS, Description, Effects
 from music_evals.caimap.web.words import catalogue, dimension_names, translator
 from music_evals.errors import InvalidAnnotationError, InvalidInputError
 
-__all__ = [
-    "Row",
-    "description_of",
-    "editor_values",
-    "labels_for",
-    "merged",
-    "parts",
-    "row_fields",
-    "rows_of",
-    "sent_texts",
-    "split_rows",
-    "structure_fields",
-    "structure_of",
-    "texts_of_part",
-    "tidied",
-    "written",
-]
-
 Form = Mapping[str, str]
 
 _LABELS: Final = 6
@@ -57,14 +39,7 @@ def rows_of(form: Form) -> list[Row]:
 
 
 def split_rows(rows: Iterable[Row]) -> list[Row]:
-    """Make two rows of a line with a stroke: the first keeps the label, the last the mark of its end.
-
-    Examples
-    --------
-    >>> split_rows([Row("verse1", "春眠/不觉晓", True)])
-    [Row(label='verse1', line='春眠', rhymes=False, reading=''), Row(label='', line='不觉晓', rhymes=True, reading='')]
-
-    """
+    """Make two rows of a line with a stroke: the first keeps the label, the last the mark of its end."""
     split = []
     for row in rows:
         parts = [part.strip() for part in row.line.split("/") if part.strip()] or [""]
@@ -86,10 +61,7 @@ def row_fields(rows: Iterable[Row], theme: str) -> dict[str, str]:
 
 
 def tidied(form: Form) -> dict[str, str]:
-    """Return the fields of a structure editor as it is shown next: split lines have two rows, emptied ones are removed.
-
-    An empty row is put before each whose field ``insert_`` is ticked, for a section without words or a missing line.
-    """
+    """Return the fields of a structure editor as it is shown next: split lines in two rows, emptied ones left out."""
     rows: list[Row] = []
     for number, row in enumerate(rows_of(form)):
         if f"insert_{number}" in form:
@@ -175,10 +147,7 @@ _OF_THE_FORM: Final = ("csrf", "version", "password", "thread", "place", "to", "
 
 
 def sent_texts(form: Form, language: str) -> list[tuple[str, str]]:
-    """Return the texts of a form that was refused, each with the name of its field, to be copied.
-
-    Lines of a structure are one text. Passwords and what the form itself holds are left out.
-    """
+    """Return the texts of a form that was refused, each with the name of its field, to be copied."""
     text, dimensions = translator(language), dimension_names(language)
     lines = [f"{form.get(f'label_{number}', '')}\t{form[f'line_{number}']}".strip() for number in _rows(form)]
     texts = [(text("line"), "\n".join(lines))] if any(lines) else []

@@ -26,6 +26,7 @@ import numpy as np
 from music_evals.errors import InvalidInputError
 from music_evals.pipelines.editing_test import evaluate_effort
 from music_evals.pipelines.study_tables import ROLES, TIME_LIMIT_S, StudyTables, study_tables
+from music_evals.studies.planning import draw_sizes
 
 __all__ = ["PlannedSize", "StudyDesign", "plan_sizes", "simulate_study"]
 
@@ -188,25 +189,22 @@ def plan_sizes(
         A size below 2, or no draws.
 
     """
-    if n_draws < 1 or not pieces or min(pieces) < 2:
-        raise InvalidInputError(f"expected sizes from 2 pieces on and at least one draw, got {list(pieces)}, {n_draws}")
-    planned = []
-    for done, n_pieces in enumerate(pieces, start=1):
-        rng = np.random.default_rng([seed, n_pieces])
-        sized = dataclasses.replace(design, n_pieces=n_pieces, n_listeners=0)
-        studies = (simulate_study(sized, rng=rng) for _ in range(n_draws))
-        ends = [evaluate_effort(study, confidence=confidence)["time_effort_ratio_ci"] for study in studies]
-        low, high = np.array(ends).T
-        is_detected = high < 1 if design.ratio < 1 else low > 1
-        planned.append(
-            PlannedSize(
-                n_pieces,
-                2 * n_pieces * len(sized.styles) * sized.edits_per_sample,
-                float(np.mean(is_detected)),
-                float(np.mean((low <= design.ratio) & (design.ratio <= high))),
-                float(np.median(high / low)),
-            )
+
+    unheard = dataclasses.replace(design, n_listeners=0)
+    draws = draw_sizes(
+        pieces,
+        lambda n_pieces, rng: evaluate_effort(
+            simulate_study(dataclasses.replace(unheard, n_pieces=n_pieces), rng=rng), confidence=confidence
+        )["time_effort_ratio_ci"],
+        n_draws=n_draws, seed=seed, progress=progress,
+    )  # fmt: skip
+    return [
+        PlannedSize(
+            n_pieces,
+            2 * n_pieces * len(design.styles) * design.edits_per_sample,
+            float(np.mean(high < 1 if design.ratio < 1 else low > 1)),
+            float(np.mean((low <= design.ratio) & (design.ratio <= high))),
+            float(np.median(high / low)),
         )
-        if progress is not None:
-            progress(done, len(pieces))
-    return planned
+        for n_pieces, (low, high) in draws
+    ]

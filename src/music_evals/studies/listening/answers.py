@@ -19,16 +19,6 @@ from music_evals.studies.listening.settings import CHECK, LQ1, SCALES, Listening
 from music_evals.studies.pairs import StudyPair
 from music_evals.studies.ratings import Rating
 
-__all__ = [
-    "Answers",
-    "ListeningKey",
-    "ListeningTables",
-    "TrialAnswer",
-    "check_answers",
-    "listening_tables",
-    "ratings_of",
-]
-
 MOST_TONES = 5
 
 _UNDER_SEC = 0.1

@@ -24,17 +24,6 @@ from music_evals.errors import InvalidInputError, NoDataError, UnknownNameError
 from music_evals.protocols import CONTROL
 from music_evals.symbolic import noteseq
 
-__all__ = [
-    "PLAYED_BASELINES",
-    "HeardItem",
-    "HeardSystem",
-    "Middle",
-    "RunContent",
-    "choose_items",
-    "choose_systems",
-    "read_runs",
-]
-
 TASK = "inpainting"
 
 PLAYED_BASELINES: Final = ("copy_past", "lag_vote")

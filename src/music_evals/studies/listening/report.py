@@ -58,7 +58,7 @@ def report_text(
             [row["question"], markdown_name(row["system"]), row["listeners"], format_value(row["mean"]),
              _interval(row, "mean"), format_value(row["sd"]), *(row[name] for name in ("n", "n_listeners", "n_groups"))]
             for row in shown["means"]
-        ],
+        ]
     )  # fmt: skip
     for name, (estimate, title, note) in _COMPARISONS.items():
         if shown[name]:
@@ -69,7 +69,7 @@ def report_text(
                     [row["question"], markdown_name(row["first"]), markdown_name(row["second"]), row["listeners"],
                      format_value(row[estimate]), _interval(row, estimate), _p(row["p"]), _p(row["p_holm"])]
                     for row in shown[name]
-                ],
+                ]
             )  # fmt: skip
     parts += section(
         "Agreement among listeners", "Krippendorff's alpha: 1 is perfect, 0 is chance.",
@@ -78,7 +78,7 @@ def report_text(
             [row["question"], row["listeners"], format_value(row["alpha"]), row["level"],
              format_value(row["leave_one_out"]), row["n_listeners"], row["n_stimuli"]]
             for row in results["agreement"]
-        ],
+        ]
     )  # fmt: skip
     parts += section(
         "Order", _ORDER["ab" if kind == "ab" else "rating"], ["question", "effect", "of", "estimate", level],
@@ -86,7 +86,7 @@ def report_text(
             [row["question"], row["effect"], row["listeners"], format_value(row["estimate"]),
              _interval(row, "estimate")]
             for row in shown["order"]
-        ],
+        ]
     )  # fmt: skip
     parts += _listeners(results["listeners"], settings)
     for name, made in (runs or {}).items():

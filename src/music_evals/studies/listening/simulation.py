@@ -31,6 +31,7 @@ from music_evals.studies.listening.design import make_plans
 from music_evals.studies.listening.screening import ANCHOR
 from music_evals.studies.listening.settings import SCALES, ListeningSettings, played_systems
 from music_evals.studies.pairs import REFERENCE, StudyPair
+from music_evals.studies.planning import draw_sizes
 
 __all__ = [
     "SPREADS",
@@ -273,19 +274,19 @@ def plan_listening(
         A size below 2, or no draws.
 
     """
-    if n_draws < 1 or not listeners or min(listeners) < 2:
-        raise InvalidInputError(f"expected sizes from 2 on and at least one draw, got {list(listeners)}, {n_draws}")
     if settings.type == "ab":
         truth, nothing = expected_share(world, "first", "second"), 0.5
     else:
         first, second = (expected_rating(world, system, settings.type) for system in ("first", "second"))
         truth, nothing = first - second, 0.0
+
     planned = []
-    for done, size in enumerate(listeners, start=1):
-        rng = np.random.default_rng([seed, size])
-        sized = dataclasses.replace(settings, listeners=size)
-        draws = np.array([_simulate_once(world, sized, confidence, rng) for _ in range(n_draws)]).T
-        screened, everybody = draws[:3], draws[3:6]
+    for size, draws in draw_sizes(
+        listeners,
+        lambda size, rng: _simulate_once(world, dataclasses.replace(settings, listeners=size), confidence, rng),
+        n_draws=n_draws, seed=seed, progress=progress,
+    ):  # fmt: skip
+        (kept, low, high), (everybody, low_all, high_all) = draws[:3], draws[3:6]
         kept_careless, careless, lost_careful, careful = draws[6:10].sum(axis=1).tolist()
         planned.append(
             PlannedTest(
@@ -293,18 +294,16 @@ def plan_listening(
                 world.n_items,
                 float(draws[10, 0]),
                 truth,
-                power=float(np.mean(screened[1] > nothing if truth > nothing else screened[2] < nothing)),
-                coverage=float(np.mean((screened[1] <= truth) & (truth <= screened[2]))),
-                coverage_all=float(np.mean((everybody[1] <= truth) & (truth <= everybody[2]))),
-                bias=float(screened[0].mean() - truth),
-                bias_all=float(everybody[0].mean() - truth),
-                width=float(np.nanmedian(screened[2] - screened[1])),
+                power=float(np.mean(low > nothing if truth > nothing else high < nothing)),
+                coverage=float(np.mean((low <= truth) & (truth <= high))),
+                coverage_all=float(np.mean((low_all <= truth) & (truth <= high_all))),
+                bias=float(kept.mean() - truth),
+                bias_all=float(everybody.mean() - truth),
+                width=float(np.nanmedian(high - low)),
                 kept_careless=kept_careless / careless if careless else float("nan"),
                 lost_careful=lost_careful / careful if careful else float("nan"),
             )
         )
-        if progress is not None:
-            progress(done, len(listeners))
     return planned
 
 

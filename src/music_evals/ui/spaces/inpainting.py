@@ -307,14 +307,14 @@ def settings(places: gaps.Places, system: str) -> dict[str, dict[str, Any]]:
     """Return what the choice of a system changes: component -> its properties."""
     known = gaps.models(places)
     model = gaps.model_of(known, system)
-    fixed = gaps.why_this_gap(model, system, known)
-    no_sketch = gaps.why_no_sketch(model, system, known)
+    fixed = gaps.why_not("gap", model, system, known)
+    no_sketch = gaps.why_not("sketch", model, system, known)
     lengths = fixed or f"{system} fills 1 to {gaps.longest_gap(model)} measures at once."
     components: dict[str, dict[str, Any]] = {
         "first": {"value": gaps.FIRST, "interactive": not fixed, "info": fixed or "Counted in the sixteen, from 1."},
         "n_measures": {"value": gaps.MEASURES, "interactive": not fixed, "info": lengths},
         "sketch": {"value": gaps.NO_SKETCH, "interactive": not no_sketch, "info": no_sketch or SKETCH_HELP},
-        "locks": {"why": gaps.why_no_locks(model, system, known)},
+        "locks": {"why": gaps.why_not("locks", model, system, known)},
         "decoding": {"visible": model is not None, "value": gaps.OWN},
     }
     if model is not None:
@@ -346,7 +346,7 @@ def task(places: gaps.Places, system: str, first: float, n_measures: float, sket
     return roll_task(
         gaps.gap_of(int(first), int(n_measures)),
         sketch=sketch,
-        no_locks=gaps.why_no_locks(gaps.model_of(known, system), system, known),
+        no_locks=gaps.why_not("locks", gaps.model_of(known, system), system, known),
     )
 
 
@@ -421,8 +421,8 @@ def wire_controls(page: gr.Blocks, places: gaps.Places, controls: Controls, edit
         ]
 
     def arrive() -> Any:
-        offered = gaps.systems(places, gaps.models(places))
-        return gr.update(choices=list(offered), value=offered[0])
+        offered = list(gaps.systems(places, gaps.models(places)))
+        return gr.update(choices=offered, value=offered[0])
 
     def warm() -> None:
         if known := gaps.models(places):

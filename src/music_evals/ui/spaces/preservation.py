@@ -90,14 +90,15 @@ class Compared:
     @property
     def bars(self) -> list[Bar]:
         """Each score with its range, direction and markers."""
-        return [self._bar(name) for name in self.settings.scores]
-
-    def _bar(self, name: str) -> Bar:
-        about = {"modality": self.modality, "variant": self.settings.variant}
-        if name in self.scores.failures:
-            return bar_of(name, None, state="failed", reason=frame.say_error(self.scores.failures[name]), **about)
-        value = self.scores.values[name]
-        return bar_of(name, float(value.value), reason=value.reason, **about)
+        about, bars = {"modality": self.modality, "variant": self.settings.variant}, []
+        for name in self.settings.scores:
+            if name in self.scores.failures:
+                why = frame.say_error(self.scores.failures[name])
+                bars.append(bar_of(name, None, state="failed", reason=why, **about))
+            else:
+                value = self.scores.values[name]
+                bars.append(bar_of(name, float(value.value), reason=value.reason, **about))
+        return bars
 
     @functools.cached_property
     def findings(self) -> tuple[Finding, ...]:
@@ -217,17 +218,13 @@ def findings_html(pair: Compared) -> str:
     return html("findings.html", found=adjusted, unmoved=unmoved, moved=moved, notes=notes)
 
 
-def _picture(pair: Compared) -> str:
-    """Return the timelines of the pair, and those without the move, of which the switch shows one."""
-    original, edit = (source.features for source in pair.sources)
-    if pair.move == UNMOVED:
-        return timeline_html(original, edit)
-    moved, unmoved = timeline_html(original, edit), timeline_html(original, pair.unmoved_edit)
-    return f'<div class="me-moved">{moved}</div><div class="me-unmoved">{unmoved}</div>'
-
-
 def results_of(pair: Compared) -> dict[str, Any]:
     """Return everything that was found as plain values."""
+    from music_evals.benchmark.tasks.preservation.task import AUDIO_PACKAGES, describe_extractors
+    from music_evals.numerics import PACKAGES, package_versions
+
+    chosen = pair.settings
+    extractors = {"extractors": describe_extractors(chosen)} if pair.modality == "audio" else {}
     return {
         "original": pair.names[0],
         "edit": pair.names[1],
@@ -238,24 +235,14 @@ def results_of(pair: Compared) -> dict[str, Any]:
         "move": pair.move._asdict(),
         "findings_unmoved": [finding._asdict() for finding in pair.findings_unmoved],
         "notes": list(pair.scores.notes),
-        "receipt": _receipt(pair),
-    }
-
-
-def _receipt(pair: Compared) -> dict[str, Any]:
-    """Return what the numbers depend on."""
-    from music_evals.benchmark.tasks.preservation.task import AUDIO_PACKAGES, describe_extractors
-    from music_evals.numerics import PACKAGES, package_versions
-
-    settings = pair.settings
-    extractors = {"extractors": describe_extractors(settings)} if pair.modality == "audio" else {}
-    return {
-        "original": {"file": pair.names[0], "content": pair.sources[0].content},
-        "edit": {"file": pair.names[1], "content": pair.sources[1].content},
-        "variant": settings.variant,
-        "scores": list(settings.scores),
-        "versions": package_versions((*PACKAGES, *AUDIO_PACKAGES)),
-        **extractors,
+        "receipt": {
+            "original": {"file": pair.names[0], "content": pair.sources[0].content},
+            "edit": {"file": pair.names[1], "content": pair.sources[1].content},
+            "variant": chosen.variant,
+            "scores": list(chosen.scores),
+            "versions": package_versions((*PACKAGES, *AUDIO_PACKAGES)),
+            **extractors,
+        },
     }
 
 
@@ -289,11 +276,16 @@ def show(pair: Compared) -> tuple[Any, ...]:
     results = results_of(pair)
     python, shell = code_of(pair)
     files = frame.write_downloads(results, [bar.row for bar in pair.bars], name="preservation")
+    original, edit = (source.features for source in pair.sources)
+    picture = timeline_html(original, edit)
+    if pair.move != UNMOVED:  # the switch shows one of both
+        unmoved = timeline_html(original, pair.unmoved_edit)
+        picture = f'<div class="me-moved">{picture}</div><div class="me-unmoved">{unmoved}</div>'
     return (
         results,
         bars_html(pair.bars),
         findings_html(pair),
-        player(*pair.tracks, _picture(pair)),
+        player(*pair.tracks, picture),
         python,
         shell,
         frame.receipt_html(results["receipt"]),

@@ -96,10 +96,7 @@ def _phrase(index: int, piece: Piece) -> list[tuple[int, int, int, int, int]]:
 
 
 def write_examples(folder: Path) -> list[Example]:
-    """Write recordings (FLAC, 22,050 Hz) and scores (MIDI) into a folder; return the pairs.
-
-    Three pairs of recordings of half a minute, one whose edit is silent, and one of scores.
-    """
+    """Write recordings (FLAC, 22,050 Hz) and scores (MIDI) into a folder; return the pairs."""
     import soundfile
 
     from music_evals.audio.rendering import SAMPLE_RATE, render_additive

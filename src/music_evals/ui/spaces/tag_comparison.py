@@ -129,7 +129,14 @@ def _read_line(line: str, group: str, description: Tags, t: Say, language: str, 
     elif not colon:
         raise InvalidTagsError(t("error_mixed"))
     else:
-        name = _dimension_of(head.strip(), group, t, language)
+        wanted = head.strip().casefold()
+        meant = [
+            row.name for row in DIMENSIONS[group].values() if wanted in {row.name, row.english.casefold(), row.chinese}
+        ]
+        if not meant:
+            known = ", ".join(title_of(group, known, language) for known in DIMENSIONS[group])
+            raise InvalidTagsError(t("error_dimension", name=head.strip()[:40], group=t(group), known=known))
+        name = meant[0]
         if name in description:
             raise InvalidTagsError(t("error_twice", name=head.strip()))
     tags = [tag for part in re.split("[,，、;；]", rest) if (tag := part.strip())]
@@ -139,16 +146,6 @@ def _read_line(line: str, group: str, description: Tags, t: Say, language: str, 
     description.setdefault(name, []).extend(tags)
     if len(description[name]) > MAX_TAGS_A_DIMENSION:
         raise InvalidTagsError(t("error_tags", n=len(description[name]), most=MAX_TAGS_A_DIMENSION))
-
-
-def _dimension_of(name: str, group: str, t: Say, language: str) -> str:
-    """Return the dimension that visitors named."""
-    wanted = name.casefold()
-    for dimension in DIMENSIONS[group].values():
-        if wanted in {dimension.name, dimension.english.casefold(), dimension.chinese}:
-            return dimension.name
-    known = ", ".join(title_of(group, known, language) for known in DIMENSIONS[group])
-    raise InvalidTagsError(t("error_dimension", name=name[:40], group=t(group), known=known))
 
 
 def title_of(group: str, name: str, language: str) -> str:
