@@ -60,11 +60,7 @@ def make_lead_sheet(features: Features, title: str = "") -> LeadSheet:
 
     Every beat is a quarter. Where measures begin is not known: four beats make one, from the first beat on.
 
-    Raises
-    ------
-    InvalidAnnotationError
-        A feature is missing or undefined, there are fewer than two beats, or no note.
-
+    Raises `InvalidAnnotationError`: a feature is missing or undefined, there are fewer than two beats, or no note.
     """
     absent = [name for name in FEATURES if getattr(features, name) is None]
     missing = [f"{name} ({features.undefined.get(name, 'not extracted')})" for name in absent]

@@ -131,13 +131,8 @@ class Prepared:
 def find_songs(folder: str | os.PathLike[str], out: str | os.PathLike[str] | None = None) -> list[Song]:
     """Return the songs of a folder and its sub-folders, sorted by id; the folder `out` is left out.
 
-    Raises
-    ------
-    NoDataError
-        No such folder, or nothing in it that is a recording or lyrics.
-    InvalidInputError
-        Two recordings, or two files of lyrics, of one name.
-
+    Raises `NoDataError`: no such folder, or nothing in it that is a recording or lyrics; `InvalidInputError`: two
+    recordings, or two files of lyrics, of one name.
     """
     root = Path(folder)
     files_by_song: dict[str, dict[str, str]] = {}
@@ -161,15 +156,9 @@ def run_preparation(settings: Settings, *, progress: Progress | None = None) -> 
 
     A run that was killed, or whose songs have changed since, does what is left. What failed is tried again.
 
-    Raises
-    ------
-    NoDataError, InvalidInputError
-        As `find_songs`, or a setting that no step reads; nothing was done.
-    MissingBackendError, ModelUnavailableError
-        What a step needs is missing, and the step was asked for; nothing was done.
-    OtherResultsError
-        `out` holds what other versions of the extractors made.
-
+    Raises `NoDataError` and `InvalidInputError`: as `find_songs`, or a setting that no step reads; nothing was done;
+    `MissingBackendError` and `ModelUnavailableError`: what a step needs is missing, and the step was asked for; nothing
+    was done; `OtherResultsError`: `out` holds what other versions of the extractors made.
     """
     out = Path(settings.out)
     songs = find_songs(settings.songs, out)[: settings.limit]

@@ -188,13 +188,8 @@ def with_study(page: bytes, about: Mapping[str, Any]) -> bytes:
 def read_study_folder(folder: str | os.PathLike[str]) -> StudyFolder:
     """Read the folder of a study.
 
-    Raises
-    ------
-    NoDataError
-        There is no study in it.
-    UnreadableFileError
-        ``study.json`` is damaged, or of another version.
-
+    Raises `NoDataError`: there is no study in it; `UnreadableFileError`: ``study.json`` is damaged, or of another
+    version.
     """
     path = Path(folder) / ABOUT
     with reading(path):
@@ -218,11 +213,7 @@ def read_study_folder(folder: str | os.PathLike[str]) -> StudyFolder:
 def default_introduction(kind: str, title: str, contact: str) -> Introduction:
     """Return texts of ours for one of `KINDS`, with who leads the study and how to reach them.
 
-    Raises
-    ------
-    InvalidInputError
-        There is no such kind, or no contact: participants must know whom to ask.
-
+    Raises `InvalidInputError`: there is no such kind, or no contact: participants must know whom to ask.
     """
     if kind not in KINDS:
         raise InvalidInputError(f"a study is one of {', '.join(KINDS)}, got {kind!r}")

@@ -56,11 +56,7 @@ class StudyPair:
     Texts have no control characters, and the five that are required are not empty. Seconds are not negative, a start
     has an end behind it, loudness is in LUFS and the gain in dB; None where something is not known.
 
-    Raises
-    ------
-    InvalidInputError
-        Text, a number or a span that is not as said.
-
+    Raises `InvalidInputError`: text, a number or a span that is not as said.
     """
 
     item_id: str
@@ -119,15 +115,9 @@ _NEEDED = ("item_id", "group", "system", "reference", "estimate")
 def check_pairs(pairs: Sequence[StudyPair]) -> None:
     """Check what holds between the rows of a table.
 
-    Raises
-    ------
-    NoDataError
-        No pairs.
-    PairCountError
-        An item and system twice; the message names the row.
-    InvalidInputError
-        An item with two groups, or two originals; or a `same_as` that names no earlier row of its item.
-
+    Raises `NoDataError`: no pairs; `PairCountError`: an item and system twice; the message names the row;
+    `InvalidInputError`: an item with two groups, or two originals; or a `same_as` that names no earlier row of its
+    item.
     """
     if not pairs:
         raise NoDataError("no pairs; a study needs one at least")

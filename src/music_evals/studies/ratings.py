@@ -56,11 +56,7 @@ _SCALE = re.compile(rf"\s*{_NUMBER}\s*(?:-|\.\.|to|,|/)\s*{_NUMBER}\s*")
 class Rating:
     """What one listener said of one stimulus: finite, higher is better; from 0 to 1 where it is `scaled`.
 
-    Raises
-    ------
-    InvalidInputError
-        An empty name, or a rating that is no finite number.
-
+    Raises `InvalidInputError`: an empty name, or a rating that is no finite number.
     """
 
     item: str
@@ -126,15 +122,8 @@ def read_ratings(
 def check_ratings(ratings: Sequence[Rating]) -> None:
     """Check what holds between ratings.
 
-    Raises
-    ------
-    NoDataError
-        No ratings.
-    PairCountError
-        A listener answered a question on a stimulus twice.
-    InvalidInputError
-        A question with a scale in some rows and none in others.
-
+    Raises `NoDataError`: no ratings; `PairCountError`: a listener answered a question on a stimulus twice;
+    `InvalidInputError`: a question with a scale in some rows and none in others.
     """
     if not ratings:
         raise NoDataError("no ratings; an agreement needs some")

@@ -72,11 +72,8 @@ class Stimulus:
 class StudyItem:
     """One item with everything that is heard of it; its fields are the columns of `studies.pairs`.
 
-    Raises
-    ------
-    InvalidInputError
-        The first stimulus, which is played openly too, is not the system `studies.pairs.REFERENCE`.
-
+    Raises `InvalidInputError`: the first stimulus, which is played openly too, is not the system
+    `studies.pairs.REFERENCE`.
     """
 
     item_id: str
@@ -293,11 +290,7 @@ _OURS = re.compile(rf"{PAIRS}|{ABOUT}|{AUDIO}|{AUDIO}/[0-9a-f]{{16}}\.flac")
 def check_out(out: str | os.PathLike[str], *, overwrite: bool) -> Path:
     """Return the folder for a study, without links and dots.
 
-    Raises
-    ------
-    InvalidInputError
-        It is a file, holds a study that may not be overwritten, or something else than a study.
-
+    Raises `InvalidInputError`: it is a file, holds a study that may not be overwritten, or something else than a study.
     """
     target = Path(out).resolve()
     if not target.exists():

@@ -13,7 +13,7 @@ import os
 import re
 import unicodedata
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -35,13 +35,7 @@ _SEPARATORS: Final = re.compile(r"[,，、;；|\n]")
 class Lexicon:
     """The terms of a dimension and where they come from.
 
-    Raises
-    ------
-    NoDataError
-        No term.
-    InvalidInputError
-        No source or no licence.
-
+    Raises `NoDataError`: no term; `InvalidInputError`: no source or no licence.
     """
 
     terms: tuple[str, ...]  # most used first, each once
@@ -121,8 +115,7 @@ def read_terms(path: str | os.PathLike[str], column: str) -> list[list[str]]:
         Another kind of file, or a row without the column or with a broken list.
 
     """
-    rows = _caption_rows(Path(path))
-    return [list(_terms(_value(row, column, number), number)) for number, row in enumerate(rows, 1)]
+    return [_terms_of(row, column, number) for number, row in enumerate(_caption_rows(Path(path)), 1)]
 
 
 def _caption_rows(path: Path) -> Sequence[Mapping[str, Any]]:
@@ -145,36 +138,27 @@ def _caption_rows(path: Path) -> Sequence[Mapping[str, Any]]:
     raise InvalidInputError(f"{path}: captions are read from .csv, .jsonl and .parquet")
 
 
-def _value(row: Any, column: str, number: int) -> Any:
+def _terms_of(row: Any, column: str, number: int) -> list[str]:
     value = row
     for name in column.split("."):
         if not isinstance(value, Mapping) or name not in value:
             there = ", ".join(map(str, row)) if isinstance(row, Mapping) else "none"
             raise InvalidInputError(f"row {number} has no column {column!r}; its columns: {there}")
         value = value[name]
-    return value
-
-
-def _terms(value: Any, number: int) -> Iterator[str]:
     if isinstance(value, str) and value.lstrip().startswith("["):
         try:
             value = ast.literal_eval(value.strip())  # values alone, no code
         except (ValueError, SyntaxError, MemoryError, RecursionError) as error:
             raise InvalidInputError(f"row {number}: {value[:60]!r} is no list of texts") from error
-    for part in [value] if isinstance(value, str) else value or ():
-        if isinstance(part, str):
-            yield from (term.strip() for term in _SEPARATORS.split(part) if term.strip())
+    texts = [part for part in ([value] if isinstance(value, str) else value or ()) if isinstance(part, str)]
+    return [term.strip() for text in texts for term in _SEPARATORS.split(text) if term.strip()]
 
 
 @functools.cache
 def demo_lexicon(group: str, dimension: str) -> tuple[str, ...]:
     """Return the terms of a dimension in the demo songs, most used first.
 
-    Raises
-    ------
-    UnknownNameError
-        No such group or dimension.
-
+    Raises `UnknownNameError`: no such group or dimension.
     """
     if dimension not in DIMENSIONS.get(group, {}):
         raise UnknownNameError("dimension", dimension, DIMENSIONS.get(group, {}))

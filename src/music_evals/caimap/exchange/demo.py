@@ -243,7 +243,20 @@ class DemoWork:
         captions = [row["professional"]["dimensions"]["musical_genres"]["tags"] for row in self.rows.values()]
         built = lexica.build_lexicon(captions, source="the demo songs of CaiMD", licence="Apache-2.0")
         managing.keep_lexica(self.service, self._admin, "professional", {"musical_genres": built})
-        self._practise()
+        # let annotators practise; inspectors accept two of the structures, score, and discuss one item
+        service, first, second = self.service, self.people["inspector1"], self.people["inspector2"]
+        for trained, count in _TRAINED.items():
+            for _ in range(count):
+                self._hand_in(trained, self._begin(self.people[trained], training.take_training))
+        for model in training.models(service, first)[:2]:
+            training.set_model(service, first, model.song.id, model.version, structure_of_row(self.rows[model.song.id]))
+        items = sorted(training.practice(service, first).scores)
+        for item in items:
+            training.score_item(service, self._sheet("inspector1", item, 0.2))
+            training.score_item(service, self._sheet("inspector2", item, 0.3, strict=item == items[0]))
+        training.discuss(service, second, items[0], "标签都很普通，创新性我只给一半。")
+        training.discuss(service, first, items[0], "和歌曲相符，我觉得不该扣这么多。")
+        training.discuss(service, self._admin, items[0], "创新性看是否说出这首歌的特点，请按这个再打一轮。")
         for number in range(WEEKS):
             self._week(number)
         # leave a day in the middle of its work: tasks handed in, one begun, questions asked and answered
@@ -256,22 +269,6 @@ class DemoWork:
             managing.post_message(self.service, self.people[name], question, place=place)
             managing.post_message(self.service, self._admin, answer, thread=self.people[name])
         self.clock.move_to(self.present)
-
-    def _practise(self) -> None:
-        """Let annotators practise; inspectors accept two of the structures, score, and discuss one item."""
-        service, first, second = self.service, self.people["inspector1"], self.people["inspector2"]
-        for name, count in _TRAINED.items():
-            for _ in range(count):
-                self._hand_in(name, self._begin(self.people[name], training.take_training))
-        for model in training.models(service, first)[:2]:
-            training.set_model(service, first, model.song.id, model.version, structure_of_row(self.rows[model.song.id]))
-        items = sorted(training.practice(service, first).scores)
-        for item in items:
-            training.score_item(service, self._sheet("inspector1", item, 0.2))
-            training.score_item(service, self._sheet("inspector2", item, 0.3, strict=item == items[0]))
-        training.discuss(service, second, items[0], "标签都很普通，创新性我只给一半。")
-        training.discuss(service, first, items[0], "和歌曲相符，我觉得不该扣这么多。")
-        training.discuss(service, self._admin, items[0], "创新性看是否说出这首歌的特点，请按这个再打一轮。")
 
     # weeks
 

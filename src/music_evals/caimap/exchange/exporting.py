@@ -52,13 +52,7 @@ def anonymous(person: int, key: bytes) -> str:
 def read_key(path: Path) -> bytes:
     """Return the key of a study's exports, made at the first one, or at one of several, and its owner's alone to read.
 
-    Raises
-    ------
-    OutputError
-        It cannot be written or read.
-    InvalidInputError
-        The file holds something else.
-
+    Raises `OutputError`: it cannot be written or read; `InvalidInputError`: the file holds something else.
     """
     try:
         if not path.exists():

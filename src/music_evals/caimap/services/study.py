@@ -120,11 +120,7 @@ class StudyService:
     def configure(self, settings: Settings) -> None:
         """Write the settings of a study.
 
-        Raises
-        ------
-        InvalidInputError
-            `consent` is empty or too long.
-
+        Raises `InvalidInputError`: `consent` is empty or too long.
         """
         if not settings.consent.strip() or len(settings.consent) > _MAX_CONSENT:
             raise InvalidInputError(
@@ -160,11 +156,7 @@ class StudyService:
     def person(self, session: Session, number: int, right: str, *, locked: bool = False) -> Person:
         """Return who acts; locked for the transaction where what they do must not cross their own withdrawal.
 
-        Raises
-        ------
-        ForbiddenError
-            They do not have the right, or there is no such person.
-
+        Raises `ForbiddenError`: they do not have the right, or there is no such person.
         """
         lock = {"key_share": True} if locked else None  # entries of the ledger may name somebody who is locked
         row = session.get(PersonRow, number, with_for_update=lock, populate_existing=locked)
@@ -177,13 +169,8 @@ class StudyService:
     def own_task(self, session: Session, person: Person, number: int, version: int | None = None) -> TaskRow:
         """Return a task that this person may open, its song locked for the transaction where it writes.
 
-        Raises
-        ------
-        ForbiddenError
-            It is somebody else's, or does not exist; the error does not say which.
-        StaleError
-            It has changed since the page was made, or its author has handed it in.
-
+        Raises `ForbiddenError`: it is somebody else's, or does not exist; the error does not say which; `StaleError`:
+        it has changed since the page was made, or its author has handed it in.
         """
         row = session.get(TaskRow, number)
         if row is None or not may_open(person, task_of(row)):
@@ -202,13 +189,7 @@ class StudyService:
     def song(session: Session, name: str, version: int | None = None) -> SongRow:
         """Return a song, locked for the transaction where it writes.
 
-        Raises
-        ------
-        UnknownNameError
-            No song has that id.
-        StaleError
-            It has changed since the page was made.
-
+        Raises `UnknownNameError`: no song has that id; `StaleError`: it has changed since the page was made.
         """
         writes = READS not in session.info
         row = session.get(SongRow, name, with_for_update=writes, populate_existing=writes)
@@ -228,11 +209,7 @@ class StudyService:
     ) -> None:
         """Take a step of the table, as a person or, without one, as the platform, and write it down.
 
-        Raises
-        ------
-        ForbiddenStepError
-            The table does not have it.
-
+        Raises `ForbiddenStepError`: the table does not have it.
         """
         kind, machine = ("song", SONG) if isinstance(row, SongRow) else ("task", TASK)
         role = SYSTEM if person is None else person.role

@@ -99,11 +99,7 @@ class Store:
     def writing(self) -> Iterator[Session]:
         """Write all or nothing; once this is left without an error, it is on the disk.
 
-        Raises
-        ------
-        StaleError
-            Another transaction changed the same rows.
-
+        Raises `StaleError`: another transaction changed the same rows.
         """
         with Session(self._writer, expire_on_commit=False) as session:
             try:
@@ -196,11 +192,7 @@ def migrate(url: str, revision: str = "head") -> None:
 def check_schema(revision: str | None, where: str) -> None:
     """Refuse tables of a revision that this version does not know; None where there are no tables.
 
-    Raises
-    ------
-    UnreadableFileError
-        A newer version made them.
-
+    Raises `UnreadableFileError`: a newer version made them.
     """
     known = sorted(path.stem.partition("_")[0] for path in _MIGRATIONS.glob("versions/0*.py"))
     if revision and revision not in known:
@@ -213,11 +205,7 @@ def check_schema(revision: str | None, where: str) -> None:
 def sqlite_file(url: str) -> Path:
     """Return the file of a study that is kept in SQLite.
 
-    Raises
-    ------
-    InvalidInputError
-        It is kept elsewhere.
-
+    Raises `InvalidInputError`: it is kept elsewhere.
     """
     parsed = make_url(url)
     if parsed.get_backend_name() != "sqlite" or not parsed.database:

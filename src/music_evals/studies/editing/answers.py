@@ -181,13 +181,8 @@ def _score(sample: Mapping[str, Any], notes: Mapping[int, Sequence[int]]) -> Sco
 def write_collected(collected: Collected, folder: str | os.PathLike[str]) -> StudyTables:
     """Write the tables as CSV, the edited samples as ``midi/`` and what editors said, and read the tables.
 
-    Raises
-    ------
-    InvalidInputError
-        The folder holds something else than this function wrote; or a table is wrong.
-    OutputError
-        It cannot be written.
-
+    Raises `InvalidInputError`: the folder holds something else than this function wrote; or a table is wrong;
+    `OutputError`: it cannot be written.
     """
     target = Path(folder)
     if target.exists() and not (target / "edits.csv").is_file() and any(target.iterdir()):

@@ -107,11 +107,7 @@ def write_report(
 ) -> dict[str, Path]:
     """Write ``report.md``, ``tables.json``, one CSV a table and the figures into a folder; return name -> path.
 
-    Raises
-    ------
-    OutputError
-        The folder or a file cannot be written.
-
+    Raises `OutputError`: the folder or a file cannot be written.
     """
     names = [*(name for name in TABLES if name != "warnings"), "mixed_models"]
     text, rows = report_text(tables, confidence=confidence), {name: tables.get(name) or () for name in names}

@@ -38,11 +38,7 @@ _BASES = {"time_s": 600.0, "key_presses": 150.0, "mouse_clicks": 400.0}
 class StudyDesign:
     """Size of a study and what is true in it; spreads (`_sd`) are those that each adds to the logarithm of a load.
 
-    Raises
-    ------
-    InvalidInputError
-        A value out of its range.
-
+    Raises `InvalidInputError`: a value out of its range.
     """
 
     n_pieces: int = 6  # at least 1
@@ -189,7 +185,6 @@ def plan_sizes(
         A size below 2, or no draws.
 
     """
-
     unheard = dataclasses.replace(design, n_listeners=0)
     draws = draw_sizes(
         pieces,

@@ -140,22 +140,12 @@ class StudySettings:
 def build_study(settings: StudySettings, *, progress: Callable[[int, int, str], object] | None = None) -> Study:
     """Build the folder of a blind listening study.
 
-    Raises
-    ------
-    NoDataError
-        No run, a run without records or predictions, or systems that share no item.
-    InvalidInputError
-        A run of another task; runs that differ in their music; fewer shared items than asked for; a folder that is not
-        free; a loudness that would clip; or music without a stated licence.
-    UnknownNameError
-        A system that no run has.
-    CorruptRecordsError
-        Records that are damaged.
-    MissingBackendError
-        FluidSynth or its sounds are not installed; ``sounds="additive"`` needs neither.
-    OutputError
-        The folder cannot be written; one that was there is kept.
-
+    Raises `NoDataError`: no run, a run without records or predictions, or systems that share no item;
+    `InvalidInputError`: a run of another task; runs that differ in their music; fewer shared items than asked for; a
+    folder that is not free; a loudness that would clip; or music without a stated licence; `UnknownNameError`: a system
+    that no run has; `CorruptRecordsError`: records that are damaged; `MissingBackendError`: FluidSynth or its sounds
+    are not installed; ``sounds="additive"`` needs neither; `OutputError`: the folder cannot be written; one that was
+    there is kept.
     """
     check_out(settings.out, overwrite=settings.overwrite)
     content = read_runs(settings.runs)

@@ -53,11 +53,7 @@ SECONDS = 10.0
 class ListeningWorld:
     """What is true in a simulated test; spreads (`_sd`) are in the unit of the scale.
 
-    Raises
-    ------
-    InvalidInputError
-        No system, fewer than two items, or a spread or share out of its range.
-
+    Raises `InvalidInputError`: no system, fewer than two items, or a spread or share out of its range.
     """
 
     effects: Mapping[str, float]  # system -> its mean: 1 to 5, or 0 to 100; in ``ab`` any number

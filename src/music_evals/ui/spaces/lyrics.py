@@ -35,11 +35,7 @@ TOKEN_SEC: Final = 0.05  # on a graphics card
 def writer_place(environment: Mapping[str, str] | None = None) -> tuple[str, str | None] | None:
     """Return folder or id of the model that the owner of the page names, and its commit; None where none is named.
 
-    Raises
-    ------
-    InvalidInputError
-        An id without a commit: its weights could change.
-
+    Raises `InvalidInputError`: an id without a commit: its weights could change.
     """
     named = (os.environ if environment is None else environment).get(VARIABLE, "").strip()
     if not named:
@@ -64,13 +60,8 @@ def written_lyrics(
         language: en or zh.
         progress: called with a share and a word for each stage.
 
-    Raises
-    ------
-    ModelUnavailableError
-        No model is named, or it cannot be loaded.
-    InvalidLyricsError, InvalidPatternError
-        No theme, or too long a one; an invalid pattern.
-
+    Raises `ModelUnavailableError`: no model is named, or it cannot be loaded; `InvalidLyricsError` and
+    `InvalidPatternError`: no theme, or too long a one; an invalid pattern.
     """
     t = LYRICS_WORDS(language)
     place = writer_place()

@@ -126,6 +126,8 @@ def compare_uploads(
 ) -> Generator[Stage, None, Compared]:
     """Compare two uploaded files, a stage at a time; with all auxiliary metrics, or those that are shown by default."""
     # `start` is the share of the whole work that lies behind already, 0..1
+    from music_evals.audio.extraction import extract
+
     paths = _both(original, edit)
     settings = Settings.of(variant=variant, companions=companions or SHOWN_AUXILIARY)
     steps = _steps(paths, settings, start)
@@ -135,7 +137,11 @@ def compare_uploads(
             yield next(steps)
             value = load_recording(path, policy=settings.audio_policy) if modality(path) == "audio" else _score(path)
             if isinstance(value, Audio):
-                yield from _extract(value, settings, steps)
+                # one feature a stage, which the recording keeps; what is missing or fails the loader reports
+                for name in settings.features:
+                    yield next(steps)
+                    with contextlib.suppress(BackendError, MissingBackendError):
+                        extract(value, [name], backends=settings.all_backends)
             yield next(steps)
             loaded.append((loader.load(value), _track(title.capitalize(), value)))
     yield next(steps)
@@ -167,17 +173,6 @@ def _steps(paths: tuple[Path, Path], settings: Settings, start: float) -> Iterat
         texts.append(f"Preparing the {title} for playback")
     texts.append("Comparing")
     return iter([Stage(start + (1 - start) * i / len(texts), text) for i, text in enumerate(texts)])
-
-
-def _extract(audio: Audio, settings: Settings, steps: Iterator[Stage]) -> Iterator[Stage]:
-    """Extract one feature a stage; the recording keeps them for the loader."""
-    # What a backend says that is missing or fails, the loader tells.
-    from music_evals.audio.extraction import extract
-
-    for name in settings.features:
-        yield next(steps)
-        with contextlib.suppress(BackendError, MissingBackendError):
-            extract(audio, [name], backends=settings.all_backends)
 
 
 def _score(path: Path) -> Score:
@@ -302,7 +297,31 @@ def build_demo(*, warm_up: bool = True) -> gr.Blocks:
     folder = tempfile.TemporaryDirectory(prefix="music_evals_examples_")  # goes with the page
     examples = write_examples(Path(folder.name))
     with frame.space(TITLE, f"{INTRO} {frame.privacy()}", max_upload_bytes=MAX_RECORDING_BYTES) as demo:
-        original, edit, settings, buttons = _inputs()
+        from music_evals.benchmark.tasks.preservation.task import Settings as RunSettings
+
+        types = [*RECORDING_TYPES, *SCORE_TYPES]
+        with gr.Row():
+            original = gr.File(label="Original", file_types=types, elem_id="original")
+            edit = gr.File(label="Edited version", file_types=types, elem_id="edit")
+        with gr.Accordion("Settings", open=False):
+            variant = gr.Dropdown(
+                list(VARIANTS),
+                value=VARIANTS[0],
+                label=label_of(RunSettings, "variant"),
+                info="corrected: our definitions. official: those of the authors' code, with its extractors where they "
+                "are installed. paper: the formulas of the text.",
+                elem_id="variant",
+            )
+            companions = gr.Checkbox(
+                value=False,
+                label=label_of(RunSettings, "companions"),
+                info=f"Without it {len(SHOWN_AUXILIARY)} of them are shown.",
+                elem_id="companions",
+            )
+        with gr.Row():
+            compare = gr.Button("Compare", variant="primary", elem_id="compare")
+            cancel = gr.Button("Cancel", elem_id="cancel")
+        settings, buttons = [variant, companions], (compare, cancel)
         chosen = frame.add_examples(
             [(example.original, example.edit) for example in examples],
             [original, edit],
@@ -321,36 +340,6 @@ def build_demo(*, warm_up: bool = True) -> gr.Blocks:
         # Not a daemon: a process that ends while native code runs in one is aborted.
         threading.Thread(target=_warm_up, args=(examples[0].original,)).start()
     return demo
-
-
-def _inputs() -> tuple[Any, Any, list[Any], tuple[Any, Any]]:
-    import gradio as gr
-
-    from music_evals.benchmark.tasks.preservation.task import Settings as RunSettings
-
-    types = [*RECORDING_TYPES, *SCORE_TYPES]
-    with gr.Row():
-        original = gr.File(label="Original", file_types=types, elem_id="original")
-        edit = gr.File(label="Edited version", file_types=types, elem_id="edit")
-    with gr.Accordion("Settings", open=False):
-        variant = gr.Dropdown(
-            list(VARIANTS),
-            value=VARIANTS[0],
-            label=label_of(RunSettings, "variant"),
-            info="corrected: our definitions. official: those of the authors' code, with its extractors where they "
-            "are installed. paper: the formulas of the text.",
-            elem_id="variant",
-        )
-        companions = gr.Checkbox(
-            value=False,
-            label=label_of(RunSettings, "companions"),
-            info=f"Without it {len(SHOWN_AUXILIARY)} of them are shown.",
-            elem_id="companions",
-        )
-    with gr.Row():
-        compare = gr.Button("Compare", variant="primary", elem_id="compare")
-        cancel = gr.Button("Cancel", elem_id="cancel")
-    return original, edit, [variant, companions], (compare, cancel)
 
 
 def add_results(empty: str = "Compare two files to hear and see them here.") -> list[Any]:
