@@ -198,11 +198,11 @@ def _chosen(settings: Settings, songs: Sequence[Song]) -> tuple[list[str], dict[
         chosen: set[str] = set()
         left = list(settings.steps)
         while left:
-            step = left.pop()
-            if step not in chosen:
-                chosen.add(step)
-                left += steps[step].after
-        return [step for step in steps if step in chosen], {}
+            name = left.pop()
+            if name not in chosen:
+                chosen.add(name)
+                left += steps[name].after
+        return [name for name in steps if name in chosen], {}
     left_out: dict[str, str] = {}
     for name, step in all_steps().items():
         reasons = [f"it needs the step {other}" for other in step.after if other in left_out]

@@ -177,19 +177,7 @@ class _Annotator:
 
 
 def simulate(plan: Plan) -> list[Outcome]:
-    """Let annotators of all habits work.
-
-    Parameters
-    ----------
-    plan
-        What is simulated.
-
-    Returns
-    -------
-    list of Outcome
-        One a habit, in their order.
-
-    """
+    """Let annotators of all habits work: one outcome a habit, in their order."""
     outcomes = []
     for place, habit in enumerate(plan.habits):
         rngs = [np.random.default_rng([plan.seed, place, number]) for number in range(plan.annotators)]

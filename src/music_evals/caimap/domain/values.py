@@ -228,14 +228,9 @@ class Tagged:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Effects:
-    """The closed questions on sound.
+    """The closed questions on sound; None where one was not answered, in songs that were imported finished.
 
-    Parameters
-    ----------
-    live, lo_fi
-        It is a recording of a concert; it is meant to sound old or rough. None, as of `clear`, where that was not
-        answered: in songs that were imported finished.
-
+    `live` is a recording of a concert, `lo_fi` one that is meant to sound old or rough.
     """
 
     clear: bool | None  # the sound is clear
@@ -254,12 +249,7 @@ class Effects:
 class Description:
     """The annotation of a type B task: one person's description of a song.
 
-    Parameters
-    ----------
-    dimensions
-        Name of a dimension -> what is said of it: all of `music_evals.annotations.DIMENSIONS` of the group but
-        `AUDIO_EFFECTS`.
-
+    `dimensions` are all of `music_evals.annotations.DIMENSIONS` of the group but `AUDIO_EFFECTS`.
     """
 
     group: str  # ``"professional"`` or ``"amateur"``
@@ -326,12 +316,8 @@ class Task:
 class PlaybackEvent:
     """One thing that the player or the editor of a page reported.
 
-    Parameters
-    ----------
-    kind
-        ``"play"``, ``"pause"``, ``"seek"``, ``"rate"``, ``"beat"`` (the player is still playing), ``"ended"``,
-        ``"write"``, ``"paste"``, ``"blocked"`` (a paste that the page kept away), ``"hidden"`` or ``"shown"``.
-
+    The kind is ``"play"``, ``"pause"``, ``"seek"``, ``"rate"``, ``"beat"`` (the player is still playing), ``"ended"``,
+    ``"write"``, ``"paste"``, ``"blocked"`` (a paste that the page kept away), ``"hidden"`` or ``"shown"``.
     """
 
     kind: str
@@ -362,14 +348,8 @@ class ScoreSheet:
 class FinishedSong:
     """A song that has passed all phases, as the export takes it.
 
-    Parameters
-    ----------
-    structure_people
-        Ids of who annotated the accepted structure: both annotators, or the inspector who settled it too.
-    consent
-        Version of the text that they have consented to; where they accepted their invitations under different ones, all
-        of these with commas.
-
+    `structure_people` are both annotators of the accepted structure, or the inspector who settled it too; `consent`
+    names the versions of the text that they have consented to, with commas.
     """
 
     song: Song  # as imported

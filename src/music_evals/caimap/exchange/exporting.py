@@ -239,19 +239,8 @@ def publish_songs(
     """Put the finished songs of a study on the Hub, in one commit; what they do not hold any more goes.
 
     Earlier commits stay in the history of the data set, and with them what somebody handed in who withdrew since.
-
-    Parameters
-    ----------
-    finished, key, title
-        As of `exporting.export_songs`.
-    name, public, adopt, hub
-        As of `hub.folders.send_folder`.
-
-    Raises
-    ------
-    NoDataError, InvalidInputError, HubForeignError, HubError
-        As of `exporting.export_songs` and `hub.folders.send_folder`.
-
+    Songs, key and title are those of `export_songs`, the other parameters those of `hub.folders.send_folder`; so are
+    the errors.
     """
     with tempfile.TemporaryDirectory() as folder:
         exported = export_songs(finished, Path(folder) / "export", key=key, title=title)

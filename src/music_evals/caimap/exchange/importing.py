@@ -41,11 +41,7 @@ MAX_ROWS: Final = 100_000
 class SongTable(NamedTuple):
     """What a table holds.
 
-    Attributes
-    ----------
-    songs
-        To be taken in. `audio` is the name in the folder of the recordings, until `keep_recordings` has copied them.
-
+    The `audio` of a song is the name in the folder of the recordings, until `keep_recordings` has copied them.
     """
 
     songs: list[Song]
@@ -124,23 +120,8 @@ def keep_recordings(
 ) -> list[Song]:
     """Copy recordings into the folder of a study, each under the hash of its content: none takes another's place.
 
-    Parameters
-    ----------
-    songs
-        Of `read_songs`.
-    source, target
-        Folder of the recordings, and that of the study.
-
-    Returns
-    -------
-    list of Song
-        With `audio` as the recordings are called in the study.
-
-    Raises
-    ------
-    OutputError
-        The folder cannot be written to.
-
+    Returns the songs of `read_songs` with the names of the copies; raises `OutputError` where the folder cannot be
+    written to.
     """
     return [dataclasses.replace(song, audio=_copy_recording(Path(source, song.audio), Path(target))) for song in songs]
 

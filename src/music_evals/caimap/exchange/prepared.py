@@ -20,15 +20,7 @@ _FILES: Final = "automatic/test-*.parquet"
 
 
 class Automatic(NamedTuple):
-    """What programs found of a song.
-
-    Attributes
-    ----------
-    columns
-        Column of the table of songs -> its value: ``lines``, ``rhymes``, ``cluster`` and ``theme``, as far as they were
-        found.
-
-    """
+    """What programs found of a song: ``lines``, ``rhymes``, ``cluster`` and ``theme``, as far as they were found."""
 
     columns: Mapping[str, Any]
     makers: Mapping[str, str]  # the same columns -> which program
@@ -38,27 +30,10 @@ class Automatic(NamedTuple):
 
 
 def read_prepared(folder: str | os.PathLike[str]) -> dict[str, Automatic]:
-    """Read what `music-evals prepare` wrote.
+    """Read what `music-evals prepare` wrote: name of a song there -> what was found of it.
 
-    Parameters
-    ----------
-    folder
-        Of its results, with the data set whose config is ``automatic``.
-
-    Returns
-    -------
-    dict
-        Name of a song there -> what was found of it.
-
-    Raises
-    ------
-    InvalidInputError
-        Two rows are of one song.
-    NoDataError
-        There is no such data set.
-    UnreadableFileError
-        It cannot be read, or has other columns.
-
+    Raises `InvalidInputError` where two rows are of one song, `NoDataError` without the data set whose config is
+    ``automatic``, and `UnreadableFileError` where that cannot be read, or has other columns.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -102,23 +77,8 @@ def read_prepared(folder: str | os.PathLike[str]) -> dict[str, Automatic]:
 def filled(row: Mapping[str, Any], automatic: Automatic) -> tuple[dict[str, Any], tuple[tuple[str, str], ...]]:
     """Fill what a row of the table of songs leaves out.
 
-    Parameters
-    ----------
-    row
-        Whose own values stay.
-    automatic
-        Of its song.
-
-    Returns
-    -------
-    tuple
-        The row, and for `Song.automatic` which columns a program wrote, with its name; ``timed_lyrics`` among them.
-
-    Raises
-    ------
-    InvalidInputError
-        Neither has lyrics, or marks of rhyme were found for other lines than the row has.
-
+    Returns the row, and which columns which program wrote (`Song.automatic`). Raises `InvalidInputError` where neither
+    has lyrics, or marks of rhyme were found for other lines than the row has.
     """
     if "lines" not in row and "lines" not in automatic.columns:
         why = f" ({'; '.join(automatic.failures)})" if automatic.failures else ""

@@ -65,18 +65,9 @@ def sqlite_url(path: str | os.PathLike[str]) -> str:
 
 
 class Store:
-    """A study's database.
+    """A study's database, by ``"sqlite:///study.db"`` or ``"postgresql+psycopg://..."``.
 
-    Parameters
-    ----------
-    url
-        ``"sqlite:///study.db"`` or ``"postgresql+psycopg://..."``.
-
-    Raises
-    ------
-    InvalidInputError
-        Another kind of URL.
-
+    Raises `InvalidInputError` for another kind of URL.
     """
 
     def __init__(self, url: str) -> None:
@@ -154,20 +145,8 @@ def _begin_sqlite(connection: Any) -> None:
 def migrate(url: str, revision: str = "head") -> None:
     """Bring the tables of a study to a revision.
 
-    Parameters
-    ----------
-    url
-        As of `Store`.
-    revision
-        ``"head"`` for the newest; ``"-1"`` takes the last step back; ``"base"`` removes all tables and what they hold.
-
-    Raises
-    ------
-    InvalidInputError
-        As of `Store`.
-    UnreadableFileError
-        A newer version made the tables.
-
+    ``"head"`` is the newest; ``"-1"`` takes the last step back; ``"base"`` removes all tables and what they hold.
+    Raises `UnreadableFileError` where a newer version made the tables.
     """
     from alembic import command
     from alembic.config import Config

@@ -42,22 +42,9 @@ class _Application(FastAPI):
 
 
 def build_app(service: StudyService, audio: str | Path, *, provider: Provider | None = None) -> FastAPI:
-    """Build the application of a study.
+    """Build the application of a study, whose tables are made, and of the folder of its recordings.
 
-    Parameters
-    ----------
-    service
-        The study, its tables made.
-    audio
-        Folder of its recordings.
-    provider
-        By which people may sign in too; without one its pages do not exist.
-
-    Returns
-    -------
-    fastapi.FastAPI
-        For any ASGI server.
-
+    By a provider people may sign in too; without one its pages do not exist.
     """
     from music_evals.caimap.web.routes import account, annotate, hugging_face, inspect, manage, public
 

@@ -166,24 +166,10 @@ def plan_sizes(
     seed: int = 0,
     progress: Callable[[int, int], object] | None = None,
 ) -> list[PlannedSize]:
-    """Simulate studies of several sizes: one row a size, in their order.
+    """Simulate `n_draws` studies of several sizes, at least 2 pieces each: one row a size, in their order.
 
-    Parameters
-    ----------
-    design
-        What is true; its `n_pieces` is replaced, and nobody listens.
-    pieces
-        Sizes, at least 2 pieces each.
-    n_draws
-        Studies of each size, at least 1.
-    progress
-        Called after each size with how many are done and how many there are.
-
-    Raises
-    ------
-    InvalidInputError
-        A size below 2, or no draws.
-
+    The design says what is true; its `n_pieces` is replaced, and nobody listens. `progress` is called after each size
+    with how many are done and how many there are. Raises `InvalidInputError` for a size below 2, or no draws.
     """
     unheard = dataclasses.replace(design, n_listeners=0)
     draws = draw_sizes(

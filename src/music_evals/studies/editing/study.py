@@ -66,24 +66,11 @@ _DIVISOR = 24
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class EditingSettings:
-    """How the test is held; what is not listed here its options say.
+    """How the test is held; raises `InvalidInputError` for a value out of its range.
 
-    Parameters
-    ----------
-    n_editors, per_editor
-        As of `assign_editors`; without `per_editor` each editor gets every piece once.
-    limit_sec
-        Of one sample, in seconds; None for none.
-    may_add
-        One of `MAY_ADD`.
-    locked
-        Names of voices that cannot be changed; None for those whose name says that they are the melody.
-
-    Raises
-    ------
-    InvalidInputError
-        A value out of its range.
-
+    Without `per_editor` each editor gets every piece once (`assign_editors`). `limit_sec` is of one sample, None for
+    none; `may_add` is one of `MAY_ADD`; `locked` are the voices that cannot be changed, None for those whose name says
+    that they are the melody.
     """
 
     n_editors: int = option(12, "plans (default: %(default)s)", flag="--editors")

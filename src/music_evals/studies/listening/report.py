@@ -36,15 +36,9 @@ def report_text(
     confidence: float = 0.95,
     runs: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> str:
-    """Return the report as Markdown.
+    """Return the report of what `analysis.evaluate_listening` gave as Markdown.
 
-    Parameters
-    ----------
-    results, settings, confidence
-        Of `analysis.evaluate_listening`, and what it was given.
-    runs
-        Name of a run -> how its metrics agree with the listeners, from `studies.listening.agreement.agreement_of_run`.
-
+    `runs` are, by name, how the metrics of runs agree with the listeners (`agreement.agreement_of_run`).
     """
     kind, is_out = settings.type, not all(row["is_kept"] for row in results["listeners"])
     shown = {name: [row for row in results[name] if is_out or row["listeners"] == "kept"] for name in TABLES[1:-1]}

@@ -249,26 +249,11 @@ def plan_listening(
     seed: int = 0,
     progress: Callable[[int, int], object] | None = None,
 ) -> list[PlannedTest]:
-    """Simulate listening tests of several sizes: one row a size, in their order.
+    """Simulate `n_draws` listening tests of several sizes, at least 2 listeners each: one row a size, in their order.
 
-    Parameters
-    ----------
-    world
-        What is true, with systems ``first`` and ``second``: `world_of`.
-    settings
-        Of the test; its `listeners` are replaced.
-    listeners
-        Sizes, at least 2 each.
-    n_draws
-        Tests of each size, at least 1.
-    progress
-        Called after each size with how many are done and how many there are.
-
-    Raises
-    ------
-    InvalidInputError
-        A size below 2, or no draws.
-
+    The world (`world_of`) says what is true of the systems ``first`` and ``second``; the `listeners` of the settings
+    are replaced. `progress` is called after each size with how many are done and how many there are. Raises
+    `InvalidInputError` for a size below 2, or no draws.
     """
     if settings.type == "ab":
         truth, nothing = expected_share(world, "first", "second"), 0.5

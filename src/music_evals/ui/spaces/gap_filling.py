@@ -322,11 +322,11 @@ def fill(places: Places, melody: Melody, request: Request) -> Iterator[Filling]:
     n = 1 if system.inpainter is None or system.inpainter.deterministic else request.n_candidates
     lockable = abilities(model).gap is not None
     begun = Filling(melody, request, (), n, _notes(melody, request, n), _receipt(system, request, n), lockable)
-    if not begun.sketch:
-        return None
-    kind = begun.request.sketch
-    taken = load_plugin({kind: abilities(model).sketch}, kind, "sketch")
-    return taken(**{"rhythms" if kind == "rhythm" else "pitches": begun.sketch})
+    taken = None
+    if begun.sketch:  # as the model takes it
+        kind = request.sketch
+        sketch = load_plugin({kind: abilities(model).sketch}, kind, "sketch")
+        taken = sketch(**{"rhythms" if kind == "rhythm" else "pitches": begun.sketch})
     yield begun
     candidates: list[Candidate] = []
     generated = _fill(system.inpainter, melody.tokens, request, taken)

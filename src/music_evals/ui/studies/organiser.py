@@ -46,16 +46,7 @@ async def read_body(request: Request, most: int) -> bytes:
 
 
 class Organiser:
-    """The organiser's page of one study.
-
-    Parameters
-    ----------
-    study, store, book
-        Of the study.
-    secret
-        What opens the page.
-
-    """
+    """The organiser's page of one study, which a secret opens."""
 
     def __init__(self, study: StudyFolder, store: SubmissionStore, book: SlotBook, secret: str) -> None:
         self.study, self.store, self.book, self.secret = study, store, book, secret

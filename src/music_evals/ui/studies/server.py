@@ -45,24 +45,10 @@ _TYPES = {".js": "text/javascript", ".css": "text/css", ".flac": "audio/flac"}
 
 
 def build_app(study: StudyFolder, *, secret: str, store: SubmissionStore | None = None) -> Starlette:
-    """Build the server of a study.
+    """Build the server of a study; without a store, submissions are kept in the study's folder.
 
-    Parameters
-    ----------
-    study
-        What is served.
-    secret
-        Of the organiser's page, at ``/organiser``; not empty.
-    store
-        Where submissions are kept; by default in the study's folder.
-
-    Raises
-    ------
-    InvalidInputError
-        The secret is empty, or shorter than 16 characters, which could be guessed.
-    MissingBackendError
-        Starlette is not installed.
-
+    Raises `InvalidInputError` where the secret of the organiser's page, at ``/organiser``, is shorter than 16
+    characters, which could be guessed, and `MissingBackendError` where Starlette is not installed.
     """
     with importing("studies", "the server of a study"):
         from starlette.applications import Starlette
@@ -91,20 +77,9 @@ def build_app(study: StudyFolder, *, secret: str, store: SubmissionStore | None 
 def serve(
     study: StudyFolder, *, secret: str, host: str = "127.0.0.1", port: int = 7860, store: SubmissionStore | None = None
 ) -> None:
-    """Serve a study until the process is stopped.
+    """Serve a study (`build_app`) until the process is stopped; other machines reach the host ``0.0.0.0``.
 
-    Parameters
-    ----------
-    study, secret, store
-        As of `build_app`.
-    host, port
-        Where to listen; other machines reach ``0.0.0.0``.
-
-    Raises
-    ------
-    MissingBackendError
-        uvicorn is not installed.
-
+    Raises `MissingBackendError` where uvicorn is not installed.
     """
     with importing("studies", "the server of a study"):
         import uvicorn
