@@ -118,29 +118,14 @@ def write_study_folder(
 ) -> StudyFolder:
     """Write the folder of a study, whole or not at all, and read it.
 
-    Parameters
-    ----------
-    folder
-        A place where nothing is; a study that collects answers is never replaced.
-    kind
-        One of `KINDS`.
-    study
-        Its name: lower-case letters, digits, ``_`` and ``-``, at most 64.
-    settings, plans
-        Plain values, without a word on who made what. One plan a participant; who comes after the last begins again at
-        the first.
-    page
-        Path below ``page/`` -> content or file to copy. The study is written into its ``index.html``.
-    key
-        The same below ``key/``.
+    Nothing stands at `folder` yet: a study that collects answers is never replaced. `kind` is one of `KINDS`, `study`
+    its name: lower-case letters, digits, ``_`` and ``-``, at most 64. `settings` and `plans` are plain values, without
+    a word on who made what; one plan a participant, and who comes after the last begins again at the first. `page` is
+    path below ``page/`` -> content or file to copy, `key` the same below ``key/``; the study is written into the
+    ``index.html``.
 
-    Raises
-    ------
-    InvalidInputError
-        Something stands in that place; another kind, name or path; no plans; or values that are no JSON.
-    OutputError
-        The folder cannot be written; nothing is left behind.
-
+    Raises `InvalidInputError` where something stands in that place, for another kind, name or path, without plans, or
+    for values that are no JSON, and `OutputError` where the folder cannot be written; nothing is left behind.
     """
     target = Path(folder).resolve()
     if target.exists():

@@ -154,28 +154,16 @@ def write_pairs(path: str | os.PathLike[str], pairs: Sequence[StudyPair]) -> Pat
 
 
 def read_pairs(path: str | os.PathLike[str], *, check_files: bool = True) -> tuple[StudyPair, ...]:
-    """Read a table of pairs, ours or one with `reference` and `estimate` alone.
+    """Read a table of pairs, CSV in UTF-8: ours, or one with `reference` and `estimate` alone.
 
-    Parameters
-    ----------
-    path
-        A CSV file in UTF-8. Where columns are missing, an item is named by the path of its reference (without its
-        suffix), a group by that of the reference, and a system by the file's stem; `id` stands for `item_id`, as in
-        manifests of edits. Other columns are left to whoever wrote them.
-    check_files
-        Look at the files: they are there, and have the hashes of the table where it has some.
+    Where columns are missing, an item is named by the path of its reference (without its suffix), a group by that of
+    the reference, and a system by the file's stem; `id` stands for `item_id`, as in manifests of edits. Other columns
+    are left to whoever wrote them. `check_files` looks at the files: they are there, and have the hashes of the table
+    where it has some.
 
-    Raises
-    ------
-    NoDataError
-        No such file, or no rows.
-    UnreadableFileError
-        No CSV in UTF-8; or a file of a row that is missing, or is another one than its hash says.
-    InvalidInputError
-        A column is missing, or a cell is wrong; the message names the row.
-    PairCountError
-        An item and system twice.
-
+    Raises `NoDataError` without such a file, or rows; `UnreadableFileError` for no CSV in UTF-8, or a file of a row
+    that is missing, or is another one than its hash says; `InvalidInputError` where a column is missing, or a cell is
+    wrong (the message names the row); `PairCountError` for an item and system twice.
     """
     place = Path(path)
     pairs = []

@@ -92,28 +92,13 @@ def build_lexicon(
 
 
 def read_terms(path: str | os.PathLike[str], column: str) -> list[list[str]]:
-    """Read the terms of a file of captions.
+    """Read the terms of each row of a file of captions, ``.csv``, ``.jsonl`` or ``.parquet``.
 
-    Parameters
-    ----------
-    path
-        ``.csv``, ``.jsonl`` or ``.parquet``, one caption a row.
-    column
-        That holds the terms: a list, or a text that is one (as the ``aspect_list`` of MusicCaps) or has commas
-        between its terms. Dots lead into columns of columns: ``"professional.dimensions.musical_genres.tags"``.
+    The column holds a list, or a text that is one (as the ``aspect_list`` of MusicCaps) or has commas between its
+    terms; none where it is empty. Dots lead into columns of columns: ``"professional.dimensions.musical_genres.tags"``.
 
-    Returns
-    -------
-    list of list of str
-        Terms of each row; none where the column is empty.
-
-    Raises
-    ------
-    UnreadableFileError
-        The file cannot be read as what its name says.
-    InvalidInputError
-        Another kind of file, or a row without the column or with a broken list.
-
+    Raises `UnreadableFileError` where the file cannot be read as what its name says, and `InvalidInputError` for
+    another kind of file, or a row without the column or with a broken list.
     """
     return [_terms_of(row, column, number) for number, row in enumerate(_caption_rows(Path(path)), 1)]
 

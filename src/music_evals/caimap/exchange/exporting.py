@@ -83,31 +83,14 @@ def _make_key(path: Path) -> None:
 
 
 def export_songs(finished: Sequence[FinishedSong], out: Path, *, key: bytes, title: str = "") -> Exported:
-    """Write finished songs as a data set that `load_dataset` reads.
+    """Write the songs of `services.managing.finished_songs` into a new or empty folder that `load_dataset` reads.
 
-    ``data/songs`` holds the rows of CaiMD, ``data/work`` who made them under names that say nothing, what they
-    consented to and the licence of each song; ``release/`` is the same in the files of the published release.
+    ``data/songs`` holds the rows of CaiMD, ``data/work`` who made them under names that say nothing (by the key of
+    `read_key`), what they consented to and the licence of each song; ``release/`` is the same in the files of the
+    published release. The title is that of the study, for the card.
 
-    Parameters
-    ----------
-    finished
-        Of `services.managing.finished_songs`.
-    out
-        An empty or new folder.
-    key
-        Of the names (`read_key`).
-    title
-        Of the study, for the card.
-
-    Raises
-    ------
-    NoDataError
-        No song is finished.
-    InvalidInputError
-        A song without a licence, or whose id or texts the release's files cannot hold.
-    OutputError
-        The folder is not empty, or cannot be written to.
-
+    Raises `NoDataError` where no song is finished, `InvalidInputError` for a song without a licence, or whose id or
+    texts the release's files cannot hold, and `OutputError` where the folder is not empty, or cannot be written to.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq

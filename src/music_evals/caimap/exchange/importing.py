@@ -145,22 +145,11 @@ def _copy_recording(recording: Path, folder: Path) -> str:
 def read_finished(dataset: str | os.PathLike[str], config: str, split: str, *, licence: str) -> list[FinishedSong]:
     """Read songs that were annotated elsewhere, from a data set with the columns of CaiMD.
 
-    Parameters
-    ----------
-    dataset, config, split
-        As of `datasets.caimd.schema.load_rows`: a name, a folder such as one that an export wrote, or an id on the Hub.
-    licence
-        Of their recordings and lyrics, which the columns do not hold.
+    Data set, config and split are those of `datasets.caimd.schema.load_rows`: a name, a folder such as one that an
+    export wrote, or an id on the Hub. The licence is of their recordings and lyrics, which the columns do not hold.
 
-    Raises
-    ------
-    InvalidInputError
-        No licence, or a row breaks a rule: its number and the reason. Nothing was imported.
-    NoDataError
-        There is no row.
-    UnknownNameError
-        There is no such data set, config or split.
-
+    Raises `InvalidInputError` without a licence, or where a row breaks a rule (its number and the reason; nothing was
+    imported), `NoDataError` without a row, and `UnknownNameError` without such a data set, config or split.
     """
     licence = _text("licence", licence)
     if not licence:

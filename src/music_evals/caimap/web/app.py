@@ -76,25 +76,12 @@ def serve(
     provider: Provider | None = None,
     proxies: Sequence[str] = (),
 ) -> None:
-    """Serve a study until the process is stopped.
+    """Serve a study (`build_app`) until the process is stopped.
 
-    Parameters
-    ----------
-    service, audio, provider
-        As of `build_app`.
-    host, port
-        Where to listen; other machines reach ``0.0.0.0``, behind a proxy that speaks TLS.
-    proxies
-        Addresses and networks of the proxies in front, as of `guards.proxies_of`: what these say of the address and
-        the scheme of a request is taken, and of nobody else.
-
-    Raises
-    ------
-    MissingBackendError
-        The extra ``caimap`` is not installed.
-    InvalidInputError
-        A proxy is no address, or everybody.
-
+    Other machines reach the host ``0.0.0.0``, behind a proxy that speaks TLS. `proxies` are the addresses and networks
+    of the proxies in front (`guards.proxies_of`): what these say of the address and the scheme of a request is taken,
+    and of nobody else. Raises `MissingBackendError` without the extra ``caimap``, and `InvalidInputError` where a proxy
+    is no address, or everybody.
     """
     with importing("caimap", "the annotation platform"):
         import uvicorn

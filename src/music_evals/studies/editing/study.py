@@ -112,25 +112,11 @@ def build_editing_study(
 ) -> StudyFolder:
     """Make the folder of an editing test; its page knows samples by codes alone, and `key` says which is which.
 
-    Parameters
-    ----------
-    folder
-        A place where nothing is.
-    samples
-        A table with the columns of `pipelines.study_tables.SAMPLES` that are needed, and ``midi``: a MIDI file, from
-        the folder of the table on.
-    study, introduction, page
-        As of `studies.folders.write_study_folder`.
-
-    Raises
-    ------
-    NoDataError
-        No such table or MIDI file.
-    InvalidInputError, PairCountError
-        An invalid row or design; the message names it.
-    UnreadableFileError
-        An invalid MIDI file; the message names the row.
-
+    `samples` is a table with the columns of `pipelines.study_tables.SAMPLES` that are needed, and ``midi``: a MIDI
+    file, from the folder of the table on. The folder, `study`, `introduction` and `page` are those of
+    `studies.folders.write_study_folder`. Raises `NoDataError` without such a table or MIDI file, `InvalidInputError` or
+    `PairCountError` for an invalid row or design, and `UnreadableFileError` for an invalid MIDI file; the message names
+    the row.
     """
     settings = settings or EditingSettings()
     chosen = _read_samples(Path(samples), settings)

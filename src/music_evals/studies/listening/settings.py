@@ -142,38 +142,19 @@ def style_questions(styles: Sequence[str]) -> tuple[Question, ...]:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ListeningSettings:
-    """What a listening test is; what is not listed here its options say.
+    """What a listening test is; what is not said here its options say.
 
-    Parameters
-    ----------
-    type
-        One of `TYPES`.
-    questions
-        At least one; none for the usual one of the type. Those of ``rating`` and ``ab`` are asked together, each of
-        ``mushra`` on a page of its own.
-    listeners
-        How many are planned: one plan each; a multiple of `blocks`.
-    systems
-        Who is heard, by their names in the table of pairs; none for all. The reference and the anchor of ``mushra``
-        need not be named.
-    with_hidden_reference
-        The original is rated as well, unlabelled; in ``mushra`` it always is.
-    anchor_hz
-        What the anchor keeps, in Hz.
-    least_heard
-        Share of each sound, 0 to 1, that must be heard before an answer counts; None for that of the type.
-    lengths
-        What becomes of an item whose sounds are not equally long: ``refuse`` it, or ``cut`` all to the shortest.
-    least_agreement
-        Who agrees less than this share, 0 to 1, of what the middle listener does is left out; see `screening`.
+    `questions` are at least one, none for the usual one of the type; those of ``rating`` and ``ab`` are asked together,
+    each of ``mushra`` on a page of its own. `listeners` are planned, one plan each: a multiple of `blocks`. `systems`
+    are heard, by their names in the table of pairs, none for all; the reference and the anchor of ``mushra`` need not
+    be named. `with_hidden_reference` has the original rated as well, unlabelled; in ``mushra`` it always is.
+    `anchor_hz` is what the anchor keeps, in Hz. `least_heard` is the share of each sound, 0 to 1, that must be heard
+    before an answer counts, None for that of the type. `lengths` says what becomes of an item whose sounds are not
+    equally long: ``refuse`` it, or ``cut`` all to the shortest. Who agrees less than the share `least_agreement`, 0 to
+    1, of what the middle listener does is left out (`screening`).
 
-    Raises
-    ------
-    InvalidInputError
-        A value out of its range, or two questions of one name.
-    UnknownNameError
-        Another type.
-
+    Raises `InvalidInputError` for a value out of its range, or two questions of one name, and `UnknownNameError` for a
+    type that is none of `TYPES`.
     """
 
     type: str = option("rating", "rating (default), ab or mushra", group="type")
