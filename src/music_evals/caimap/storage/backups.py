@@ -56,11 +56,10 @@ class Backup(NamedTuple):
 
 
 def backup(study: str | os.PathLike[str], url: str, target: str | os.PathLike[str]) -> Backup:
-    """Copy a study into a new or empty folder, while it is served: database first, then recordings and the key of
-    exports.
+    """Copy a study into a new or empty folder, while it is served.
 
-    Recordings come into a study before the rows that name them and are never changed, so that the copy has all that its
-    database names.
+    Its database is copied first, then its recordings and the key of its exports: recordings come into a study before
+    the rows that name them and are never changed, so that the copy has all that its database names.
 
     Raises `NoDataError` without such a study; `OutputError` where the folder holds something already, lies in the
     study, or cannot be written; `UnreadableFileError` where a newer version than this one wrote the study;
