@@ -38,33 +38,16 @@ _PACKAGES: Final = ("music_evals", "numpy", "scipy", "librosa", "soxr", "soundfi
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Settings(RunSettings):
-    """Which songs are prepared, and how; what is not listed here `run.Settings` and the options say.
+    """Which songs are prepared, and how; what is not said here `run.Settings` and the options say.
 
-    Parameters
-    ----------
-    songs
-        Folder, searched with its sub-folders: recordings, and lyrics as ``.lrc`` or ``.txt`` of the same name.
-    steps
-        Out of `steps.all_steps`, and with each those that it needs. Where it is empty: all that can be done with what
-        is there and named; `Prepared.left_out` says which not, and why.
-    encoder
-        Of embeddings: a name out of `protocols.MUSIC_ENCODERS` (``NAME@REVISION`` at a commit), a folder, or
-        ``NAME=ID`` for another model of the same class.
-    device
-        Where encoder and demucs compute; None is a GPU if there is one.
-    n_clusters
-        At most as many as songs; None is 1,000, or as many as songs have an embedding where these are fewer.
-    sample
-        Songs to draw as evenly from clusters as possible, by `seed`; None draws none.
-    theme_writer
-        Who writes themes: ``model`` with perhaps ``endpoint`` and ``api_key_env``, as
-        `writers.load_lyric_writer` takes them, or a `protocols.LyricWriter`.
-
-    Raises
-    ------
-    UnknownNameError
-        A step that does not exist.
-
+    `songs` is a folder, searched with its sub-folders. `steps` are out of `steps.all_steps`, and with each those that
+    it needs; where it is empty: all that can be done with what is there and named (`Prepared.left_out` says which not,
+    and why). `encoder` is a name out of `protocols.MUSIC_ENCODERS` (``NAME@REVISION`` at a commit), a folder, or
+    ``NAME=ID`` for another model of the same class. `n_clusters` are at most as many as songs; None is 1,000, or as
+    many as songs have an embedding where these are fewer. `sample` songs are drawn as evenly from clusters as possible,
+    by `seed`; None draws none. `theme_writer` is ``model`` with perhaps ``endpoint`` and ``api_key_env``, as
+    `writers.load_lyric_writer` takes them, or a `protocols.LyricWriter`. Raises `UnknownNameError` for a step that does
+    not exist.
     """
 
     songs: str | os.PathLike[str] = option(

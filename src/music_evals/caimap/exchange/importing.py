@@ -55,37 +55,17 @@ def read_songs(
     licence: str = "",
     prepared: Mapping[str, Automatic] | None = None,
 ) -> SongTable:
-    """Read the songs of a study.
+    """Read the songs of a study, with the length of each recording as it was decoded.
 
-    Parameters
-    ----------
-    table
-        JSON Lines: ``id``, ``lines`` (phrases) and ``audio`` (a file of the folder) each; perhaps ``title``, ``artist``
-        (list), ``genre``, ``album``, ``cluster``, ``rhymes`` (one mark a line), ``theme`` and ``licence``. Null is as
-        if the column were not there.
-    audio
-        Folder of the recordings.
-    licence
-        Of the recording and the lyrics of songs whose row names none.
-    prepared
-        What programs found (`prepared.read_prepared`), by the id of a song or, where that is not its name there, by the
-        column ``prepared``. It fills the columns ``lines``, ``rhymes``, ``cluster`` and ``theme`` where a row leaves
-        them out, and says so in `Song.automatic`.
+    The table is JSON Lines: ``id``, ``lines`` (phrases) and ``audio`` (a file of the folder `audio`) each; perhaps
+    ``title``, ``artist`` (list), ``genre``, ``album``, ``cluster``, ``rhymes`` (one mark a line), ``theme`` and
+    ``licence``, which `licence` is where a row names none. Null is as if the column were not there. `prepared` is what
+    programs found (`prepared.read_prepared`), by the id of a song or, where that is not its name there, by the column
+    ``prepared``: it fills the columns ``lines``, ``rhymes``, ``cluster`` and ``theme`` where a row leaves them out, and
+    says so in `Song.automatic`.
 
-    Returns
-    -------
-    SongTable
-        With the length of each recording as it was decoded.
-
-    Raises
-    ------
-    InvalidInputError
-        A row breaks a rule: its number and the reason. Nothing was imported.
-    NoDataError
-        There is no row, or none is in the sample.
-    UnreadableFileError
-        The table cannot be read.
-
+    Raises `InvalidInputError` where a row breaks a rule (its number and the reason; nothing was imported),
+    `NoDataError` without a row, or one in the sample, and `UnreadableFileError` where the table cannot be read.
     """
     rows = list(_rows(table))
     if not rows:

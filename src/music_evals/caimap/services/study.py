@@ -45,25 +45,10 @@ def steady_clock(
 class Settings:
     """What a study sets once.
 
-    Parameters
-    ----------
-    seed
-        Of the sample of descriptions and of the order in which songs are given out. It is kept from annotators: who
-        knows it knows the sample.
-    congruent_share
-        Of songs whose passes are equal that an inspector sees all the same, from 0 to 1.
-    release_days
-        Without anything done on a task, after which its place is given to others.
-    consent
-        Version of the text that people consent to; not empty. Who accepts an invitation keeps the version of that day.
-    rates
-        What is paid.
-
-    Raises
-    ------
-    InvalidInputError
-        `share` is refused by `assurance.block_of`, or `congruent_share` lies outside of 0 to 1.
-
+    The seed is of the sample of descriptions and of the order in which songs are given out; it is kept from annotators:
+    who knows it knows the sample. `consent` is the version of the text that people consent to; who accepts an
+    invitation keeps the version of that day. Raises `InvalidInputError` where `share` is refused by
+    `assurance.block_of`, or `congruent_share` lies outside of 0 to 1.
     """
 
     seed: int = 0
@@ -96,16 +81,10 @@ _MAX_CONSENT: Final = 40
 
 
 class StudyService:
-    """A study that is open for work: its store, its clock, and who may do what.
+    """A study that is open for work: its store, its clock, and who may do what; the tables of the store exist.
 
-    Parameters
-    ----------
-    store
-        Database of the study; its tables exist.
-    clock
-        Gives the moment, in UTC; `steady_clock` if left out. One that stands in a week that was closed is behind: the
-        time goes on from the end of that week, so that what is decided now is graded.
-
+    The clock gives the moment, in UTC; it is a `steady_clock` if left out. One that stands in a week that was closed is
+    behind: the time goes on from the end of that week, so that what is decided now is graded.
     """
 
     def __init__(self, store: Store, clock: Callable[[], dt.datetime] | None = None) -> None:

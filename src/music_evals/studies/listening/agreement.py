@@ -56,38 +56,20 @@ def agreement_of_run(
 ) -> dict[str, Any]:
     """Return how each score of a run agrees with the listeners, for each question that they answered.
 
-    Parameters
-    ----------
-    run
-        Folder of a run of any task, or its results.
-    ratings
-        From `studies.ratings.read_ratings`.
-    key
-        Rows of the study's `pairs.csv`, which say what the run calls a stimulus: its system, and the one of several
-        predictions that listeners heard. None are needed where ratings name items and systems as the run does.
-    level
-        Of Krippendorff's alpha: ``"interval"``, ``"ordinal"`` or ``"nominal"``.
+    `key` are rows of the study's `pairs.csv`, which say what the run calls a stimulus: its system, and the one of
+    several predictions that listeners heard; none are needed where ratings name items and systems as the run does.
+    `level` is that of Krippendorff's alpha: ``"interval"``, ``"ordinal"`` or ``"nominal"``.
 
-    Returns
-    -------
-    dict
-        ``run``; ``intervals``: ``confidence``, ``n_resamples``, ``seed``; ``questions``: question -> ``n_ratings``,
-        ``n_listeners``, ``n_items``, ``n_systems``, ``n_stimuli``, ``n_clusters`` (of items), ``n_judged`` (stimuli
-        of systems that the run scores), ``not_judged`` (system -> other stimuli), ``level``, ``alpha``,
-        ``leave_one_out``; ``agreement``: a row for each question and score, with ``facet`` and ``title`` of the score
-        and ``stimuli``, ``systems`` and ``preferences``, each with ``estimate``, ``low``, ``high``, ``p_value``,
-        ``p_holm`` (corrected over all of them) and ``n``: see `stats.agreement`, whose correlations are turned so that
-        above 0 always agrees with people; ``notes``, in words. None where something is not defined.
+    The result has ``run``; ``intervals``: ``confidence``, ``n_resamples``, ``seed``; ``questions``: question ->
+    ``n_ratings``, ``n_listeners``, ``n_items``, ``n_systems``, ``n_stimuli``, ``n_clusters`` (of items), ``n_judged``
+    (stimuli of systems that the run scores), ``not_judged`` (system -> other stimuli), ``level``, ``alpha``,
+    ``leave_one_out``; ``agreement``: a row for each question and score, with ``facet`` and ``title`` of the score and
+    ``stimuli``, ``systems`` and ``preferences``, each with ``estimate``, ``low``, ``high``, ``p_value``, ``p_holm``
+    (corrected over all of them) and ``n``: see `stats.agreement`, whose correlations are turned so that above 0 always
+    agrees with people; ``notes``, in words. None where something is not defined.
 
-    Raises
-    ------
-    NoDataError
-        Nothing that was rated is in the run, or there are no ratings.
-    PairCountError, InvalidInputError
-        As `studies.ratings.check_ratings`, or an option out of range.
-    UnknownNameError
-        A level that does not exist.
-
+    Raises `NoDataError` where nothing that was rated is in the run, or there are no ratings; the errors of
+    `ratings.check_ratings`; and `UnknownNameError` for another level.
     """
     check_ratings(ratings)
     loaded = run if isinstance(run, LoadedResults) else load_results(run)
