@@ -25,6 +25,7 @@ and tools. A run that is resumed does again what has changed, and nothing else.
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from typing import Any, Final
 
 from music_evals.annotations import LyricSection
@@ -39,7 +40,18 @@ from music_evals.preparation.contract import Column, CorpusStep, Described, Inpu
 from music_evals.preparation.lead_sheet import FEATURES, make_lead_sheet
 from music_evals.preparation.lyrics import read_lyrics, read_timed_lines
 
-__all__ = ["CORPUS_STEPS", "STEPS", "Column", "Inputs", "Song", "Step", "StepWork", "all_steps"]
+__all__ = [
+    "CORPUS_STEPS",
+    "STEPS",
+    "Column",
+    "Inputs",
+    "Song",
+    "Step",
+    "StepWork",
+    "all_steps",
+    "in_waves",
+    "with_earlier",
+]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -62,6 +74,31 @@ class StepWork:
 def all_steps() -> dict[str, Described]:
     """Return all steps by name, those over all songs last."""
     return {**STEPS, **CORPUS_STEPS}
+
+
+def with_earlier(names: Sequence[str]) -> list[str]:
+    """Return these steps and those that they come after, in the order of `all_steps`."""
+    steps = all_steps()
+    chosen: set[str] = set()
+    left = list(names)
+    while left:
+        name = left.pop()
+        if name not in chosen:
+            chosen.add(name)
+            left += steps[name].after
+    return [name for name in steps if name in chosen]
+
+
+def in_waves(names: Sequence[str]) -> list[list[str]]:
+    """Return steps of songs in groups: all that those of one group read was made by groups before it."""
+    waves: list[list[str]] = []
+    place: dict[str, int] = {}
+    for name in names:  # in the order of `STEPS`: what a step reads stands before it
+        earlier = [place[other] for other in (*STEPS[name].after, *STEPS[name].uses) if other in place]
+        place[name] = max(earlier, default=-1) + 1
+        waves += [[]] if place[name] == len(waves) else []
+        waves[place[name]].append(name)
+    return waves
 
 
 def _aligned(inputs: Inputs) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from music_evals.preparation.contract import Column, Corpus, Described, Song, St
 from music_evals.preparation.embeddings import write_embeddings
 from music_evals.preparation.job import Key, PreparationJob, Wanted
 from music_evals.preparation.lead_sheet import FEATURES
-from music_evals.preparation.steps import CORPUS_STEPS, STEPS, all_steps
+from music_evals.preparation.steps import CORPUS_STEPS, STEPS, all_steps, in_waves, with_earlier
 from music_evals.protocols import MUSIC_ENCODERS, LyricWriter
 
 __all__ = ["CONFIG", "RECORDS", "Prepared", "Settings", "find_songs", "run_preparation"]
@@ -177,15 +177,7 @@ def run_preparation(settings: Settings, *, progress: Progress | None = None) -> 
 def _chosen(settings: Settings, songs: Sequence[Song]) -> tuple[list[str], dict[str, str]]:
     """Return the steps that are done, and why others are not."""
     if settings.steps:
-        steps = all_steps()
-        chosen: set[str] = set()
-        left = list(settings.steps)
-        while left:
-            name = left.pop()
-            if name not in chosen:
-                chosen.add(name)
-                left += steps[name].after
-        return [name for name in steps if name in chosen], {}
+        return with_earlier(settings.steps), {}
     left_out: dict[str, str] = {}
     for name, step in all_steps().items():
         reasons = [f"it needs the step {other}" for other in step.after if other in left_out]
@@ -230,14 +222,7 @@ def _record(
         if progress is not None:
             progress(n_done + done, n_all, label)
 
-    waves: list[list[str]] = []
-    place: dict[str, int] = {}
-    for step in list(known):  # in the order of `STEPS`: what a step reads stands before it
-        earlier = [place[other] for other in (*STEPS[step].after, *STEPS[step].uses) if other in place]
-        place[step] = max(earlier, default=-1) + 1
-        waves += [[]] if place[step] == len(waves) else []
-        waves[place[step]].append(step)
-    for wave in waves:
+    for wave in in_waves(list(known)):
         job = PreparationJob(header, songs, [known[name] for name in wave], Path(settings.out), dict(latest))
         records = record(job, Path(settings.out) / RECORDS, settings, progress=None if progress is None else of_all)
         settings = dataclasses.replace(settings, overwrite=False)  # what the first wave wrote is to stay

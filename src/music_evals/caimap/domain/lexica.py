@@ -17,13 +17,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from music_evals.annotations import DIMENSIONS
+from music_evals.annotations import AUDIO_EFFECTS, DIMENSIONS
 from music_evals.caimap.domain.description import MAX_TAG
 from music_evals.csv_files import csv_rows
 from music_evals.errors import InvalidInputError, NoDataError, UnknownNameError, UnreadableFileError
 from music_evals.files import check_no_pointer, decode_text, parse_json
 
-__all__ = ["MAX_TERMS", "Lexicon", "build_lexicon", "demo_lexicon", "read_terms", "search"]
+__all__ = ["MAX_TERMS", "Lexicon", "build_lexicon", "check_dimension", "demo_lexicon", "read_terms", "search"]
 
 MAX_TERMS: Final = 2000
 """Terms of a lexicon, by default."""
@@ -52,6 +52,15 @@ class Lexicon:
     def to_dict(self) -> dict[str, Any]:
         """Return plain values."""
         return {"terms": list(self.terms), "source": self.source, "licence": self.licence}
+
+
+def check_dimension(group: str, dimension: str) -> None:
+    """Refuse a dimension without a lexicon: one that does not exist (`UnknownNameError`), or the questions on sound."""
+    if group not in DIMENSIONS:
+        raise UnknownNameError("group", group, DIMENSIONS)
+    open_ones = [name for name in DIMENSIONS[group] if name != AUDIO_EFFECTS]
+    if dimension not in open_ones:
+        raise UnknownNameError("dimension", dimension, open_ones)
 
 
 def build_lexicon(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sqlalchemy import func, select
 
-from music_evals.annotations import AUDIO_EFFECTS, DIMENSIONS
+from music_evals.annotations import DIMENSIONS
 from music_evals.caimap.domain import grades, ledger, lexica
 from music_evals.caimap.domain.assurance import DISCUSSIONS
 from music_evals.caimap.domain.machine import SONG, ForbiddenStepError
@@ -22,7 +22,7 @@ from music_evals.caimap.services.study import StudyService, song_of, song_row
 from music_evals.caimap.services.tasks import OPEN, cancel_open, discard, erase, hidden_tasks, shown_entries, take_back
 from music_evals.caimap.storage.tables import LedgerRow, MessageRow, PersonRow, SettingRow, SongRow, TaskRow, WeekRow
 from music_evals.deprecation import module_getattr
-from music_evals.errors import InvalidInputError, UnknownNameError
+from music_evals.errors import InvalidInputError
 
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session
@@ -310,12 +310,7 @@ def _finished(session: Session, row: SongRow) -> FinishedSong:
 def keep_lexica(service: StudyService, who: int, group: str, built: Mapping[str, lexica.Lexicon]) -> None:
     """Keep lexica of dimensions of a group, in place of those they had; all of them or none."""
     for dimension in built:
-        # refuse a dimension that has no lexicon: one that does not exist, or the closed questions on sound
-        if group not in DIMENSIONS:
-            raise UnknownNameError("group", group, DIMENSIONS)
-        open_ones = [name for name in DIMENSIONS[group] if name != AUDIO_EFFECTS]
-        if dimension not in open_ones:
-            raise UnknownNameError("dimension", dimension, open_ones)
+        lexica.check_dimension(group, dimension)
     with service.writing(who, "manage") as (session, person):
         plain = {dimension: lexicon.to_dict() for dimension, lexicon in built.items()}
         session.merge(SettingRow(name=f"lexica of {group}", value=_stored_lexica(session, group) | plain))

@@ -167,11 +167,10 @@ def study_agreement(service: StudyService, who: int, encoder: TextEncoder | None
         in_training = select(TaskRow).where(
             TaskRow.kind.in_(tuple(FORMS)), TaskRow.training.is_(True), TaskRow.state.in_(HANDED_IN)
         )
-        descriptions: dict[str, dict[str, list[Description]]] = {group: defaultdict(list) for group in FORMS}
+        described: dict[str, dict[str, list[Description]]] = {group: defaultdict(list) for group in FORMS}
         for trained in session.scalars(in_training.order_by(TaskRow.song, TaskRow.id)):
             if trained.person in set(roles):
-                descriptions[trained.kind][trained.song].append(Description.from_dict(trained.result or {}))
-        described = descriptions
+                described[trained.kind][trained.song].append(Description.from_dict(trained.result or {}))
         sheets = [row for row in session.scalars(select(SheetRow).order_by(SheetRow.id)) if row.inspector in roles]
         columns = (TaskRow.id, TaskRow.person, TaskRow.kind, TaskRow.submitted, TaskRow.agreement)  # and no texts
         chosen = session.execute(select(*columns).where(TaskRow.state != "discarded"))

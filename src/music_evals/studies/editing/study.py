@@ -37,6 +37,7 @@ __all__ = [
     "EditingSettings",
     "assign_editors",
     "build_editing_study",
+    "with_mistakes",
     "write_demo_samples",
 ]
 
@@ -266,6 +267,24 @@ MISTAKES = {"proposed": 0.05, "baseline": 0.3}
 """Role -> share of the notes that get a mistake. Neither is a model: what such a study finds is what was put in."""
 
 
+def with_mistakes(score: Score, share: float, *, keep: str, rng: np.random.Generator) -> Score:
+    """Give a share of the notes a wrong pitch, a semitone or two away, or another length, half or twice its own."""
+    if keep not in score.voices:
+        raise InvalidInputError(f"no voice is called {keep!r}; there are {', '.join(score.voices)}")
+    if not 0 <= share <= 1:
+        raise InvalidInputError(f"share must be 0 to 1, got {share}")
+    notes = score.notes.copy()
+    free = np.flatnonzero(notes["voice"] != score.voices.index(keep))
+    chosen = rng.choice(free, size=int(np.ceil(share * len(free))), replace=False)
+    wrong, long = np.array_split(chosen, 2)
+    by = rng.choice([-2, -1, 1, 2], size=len(wrong))
+    notes["pitch"][wrong] = np.clip(notes["pitch"][wrong].astype(np.int64) + by, 0, 127)
+    twice = rng.random(len(long)) < 0.5
+    lengths = notes["duration_tick"][long].astype(np.int64)
+    notes["duration_tick"][long] = np.where(twice, 2 * lengths, np.maximum(lengths // 2, 1))
+    return dataclasses.replace(score, notes=sort_notes(notes))
+
+
 def write_demo_samples(
     folder: str | os.PathLike[str], pieces: Mapping[str, Score], *, keep: str = "melody", seed: int = 0
 ) -> Path:
@@ -275,21 +294,7 @@ def write_demo_samples(
     for number, (piece, score) in enumerate(pieces.items()):
         for role, share in MISTAKES.items():
             rng = np.random.default_rng([seed, number, len(rows)])
-            # give a share of the notes a wrong pitch, a semitone or two away, or another length, half or twice its own
-            if keep not in score.voices:
-                raise InvalidInputError(f"no voice is called {keep!r}; there are {', '.join(score.voices)}")
-            if not 0 <= share <= 1:
-                raise InvalidInputError(f"share must be 0 to 1, got {share}")
-            notes = score.notes.copy()
-            free = np.flatnonzero(notes["voice"] != score.voices.index(keep))
-            chosen = rng.choice(free, size=int(np.ceil(share * len(free))), replace=False)
-            wrong, long = np.array_split(chosen, 2)
-            by = rng.choice([-2, -1, 1, 2], size=len(wrong))
-            notes["pitch"][wrong] = np.clip(notes["pitch"][wrong].astype(np.int64) + by, 0, 127)
-            twice = rng.random(len(long)) < 0.5
-            lengths = notes["duration_tick"][long].astype(np.int64)
-            notes["duration_tick"][long] = np.where(twice, 2 * lengths, np.maximum(lengths // 2, 1))
-            mistaken = dataclasses.replace(score, notes=sort_notes(notes))
+            mistaken = with_mistakes(score, share, keep=keep, rng=rng)
             name = f"{piece}-{role}.mid"
             write_atomically(place / name, write_midi(mistaken), parents=True)
             rows.append(
