@@ -21,10 +21,10 @@ def draw_sizes(
     """Return each size with the numbers that `draw` gives for each of `n_draws` studies of it, a row a number."""
     if n_draws < 1 or not sizes or min(sizes) < 2:
         raise InvalidInputError(f"expected sizes from 2 on and at least one draw, got {list(sizes)}, {n_draws}")
-    drawn = []
+    simulated = []
     for done, size in enumerate(sizes, start=1):
         rng = np.random.default_rng([seed, size])
-        drawn.append((size, np.array([draw(size, rng) for _ in range(n_draws)]).T))
+        simulated.append((size, np.array([draw(size, rng) for _ in range(n_draws)]).T))
         if progress is not None:
             progress(done, len(sizes))
-    return drawn
+    return simulated

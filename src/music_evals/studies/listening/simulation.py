@@ -267,7 +267,7 @@ def plan_listening(
         lambda size, rng: _simulate_once(world, dataclasses.replace(settings, listeners=size), confidence, rng),
         n_draws=n_draws, seed=seed, progress=progress,
     ):  # fmt: skip
-        (kept, low, high), (everybody, low_all, high_all) = draws[:3], draws[3:6]
+        (screened, low, high), (everybody, low_all, high_all) = draws[:3], draws[3:6]
         kept_careless, careless, lost_careful, careful = draws[6:10].sum(axis=1).tolist()
         planned.append(
             PlannedTest(
@@ -278,7 +278,7 @@ def plan_listening(
                 power=float(np.mean(low > nothing if truth > nothing else high < nothing)),
                 coverage=float(np.mean((low <= truth) & (truth <= high))),
                 coverage_all=float(np.mean((low_all <= truth) & (truth <= high_all))),
-                bias=float(kept.mean() - truth),
+                bias=float(screened.mean() - truth),
                 bias_all=float(everybody.mean() - truth),
                 width=float(np.nanmedian(high - low)),
                 kept_careless=kept_careless / careless if careless else float("nan"),
