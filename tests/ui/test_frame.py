@@ -231,7 +231,7 @@ def test_the_process_sweeps_what_it_keeps() -> None:
     kept = Path(frame.write_downloads({}, [])[0]).parents[1]
     [sweeper] = [thread for thread in threading.enumerate() if thread.name == "sweep"]
     assert sweeper.daemon
-    assert kept == frame._temporary_root()
+    assert kept == frame._workspace() / "kept"
 
 
 def test_what_is_said_of_removal_is_true_and_said_alike() -> None:

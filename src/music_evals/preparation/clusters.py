@@ -18,8 +18,6 @@ from music_evals.numerics import one_thread
 from music_evals.preparation import embeddings
 from music_evals.preparation.contract import Corpus
 
-__all__ = ["N_CLUSTERS", "OPTIONS", "Clustering", "about", "cluster", "cluster_songs", "left_out", "sample_evenly"]
-
 OPTIONS: Final = ("n_clusters", "sample", "seed", "encoder")
 N_CLUSTERS: Final = 1000  # of the paper
 

@@ -7,8 +7,6 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-__all__ = ["FILES", "Column", "Corpus", "CorpusStep", "Described", "Inputs", "Song", "Step"]
-
 FILES = ("audio", "lyrics")
 """Kinds of files that a song may have."""
 

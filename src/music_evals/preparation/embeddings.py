@@ -17,8 +17,6 @@ from music_evals.files import written_whole
 from music_evals.preparation.contract import Inputs
 from music_evals.protocols import MUSIC_ENCODER_TYPES, MUSIC_ENCODERS, MusicEncoder, load_plugin
 
-__all__ = ["OPTIONS", "about", "embed", "left_out", "read_vector", "write_embeddings"]
-
 OPTIONS: Final = ("encoder", "device", "trust_remote_code")
 
 

@@ -15,8 +15,6 @@ import numpy.typing as npt
 from music_evals.annotations import F0Track
 from music_evals.errors import InvalidAnnotationError, InvalidAudioError
 
-__all__ = ["FEATURES", "GRID_SEC", "Evidence", "Levels", "Voice", "find_events", "follow_voice", "measure_levels"]
-
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 Marks = npt.NDArray[np.bool_]
@@ -111,26 +109,7 @@ def follow_voice(f0: F0Track, levels: Levels) -> Voice:
         raise InvalidAnnotationError("the voice never sounds for longer than 0.04 s; is this its pitch?")
     semitones = 69 + 12 * np.log2(np.where(f0.voiced, f0.frequencies_hz, 440.0) / 440.0)
     pitch = np.round(np.interp(offsets, f0.times_sec[f0.voiced] - start, semitones[f0.voiced]), 6)
-    return Voice(start, voiced, pitch, _held_notes(pitch, voiced), decibels)
-
-
-def _without_short(marks: Marks, seconds: float, *, kind: bool) -> Marks:
-    """Return the marks with runs of a kind that are shorter than so many seconds turned; not those at the ends."""
-    marks = marks.copy()
-    for first, last in _runs(marks == kind):
-        if (last - first) * GRID_SEC < seconds and (kind or (first > 0 and last < len(marks))):
-            marks[first:last] = not kind
-    return marks
-
-
-def _runs(marks: Marks) -> list[tuple[int, int]]:
-    """Return first place, and the place after the last one, of each run of true marks."""
-    edges = np.flatnonzero(np.diff(np.concatenate([[False], marks, [False]]).astype(np.int8)))
-    return [(int(first), int(last)) for first, last in edges.reshape(-1, 2)]
-
-
-def _held_notes(pitch: Floats, voiced: Marks) -> Floats:
-    """Return the track of held pitches that costs least: its distance from the pitch, and `CHANGE_COST` a change."""
+    # the track of held pitches that costs least: its distance from the pitch, and `CHANGE_COST` a change
     # Over frames of 10 ms the cost is the sum of min(|pitch - note|, OUTLIER) * GRID_SEC over voiced frames, plus the
     # changes; Viterbi over pitches half a semitone apart. The absolute distance lets glides and vibrato weigh little.
     low, high = np.floor(pitch[voiced].min()) - 1, np.ceil(pitch[voiced].max()) + 1
@@ -149,7 +128,22 @@ def _held_notes(pitch: Floats, voiced: Marks) -> Floats:
     for t in range(len(pitch) - 1, 0, -1):
         path[t - 1] = came_from[t, path[t]]
     held: Floats = states[path]
-    return held
+    return Voice(start, voiced, pitch, held, decibels)
+
+
+def _without_short(marks: Marks, seconds: float, *, kind: bool) -> Marks:
+    """Return the marks with runs of a kind that are shorter than so many seconds turned; not those at the ends."""
+    marks = marks.copy()
+    for first, last in _runs(marks == kind):
+        if (last - first) * GRID_SEC < seconds and (kind or (first > 0 and last < len(marks))):
+            marks[first:last] = not kind
+    return marks
+
+
+def _runs(marks: Marks) -> list[tuple[int, int]]:
+    """Return first place, and the place after the last one, of each run of true marks."""
+    edges = np.flatnonzero(np.diff(np.concatenate([[False], marks, [False]]).astype(np.int8)))
+    return [(int(first), int(last)) for first, last in edges.reshape(-1, 2)]
 
 
 def find_events(voice: Voice) -> Evidence:

@@ -16,8 +16,6 @@ from music_evals.files import write_atomically
 from music_evals.preparation.contract import Inputs, Song, Step
 from music_evals.preparation.steps import STEPS, StepWork
 
-__all__ = ["Key", "PreparationJob", "Wanted"]
-
 Key = tuple[str, str]
 """Song and step."""
 
@@ -34,7 +32,7 @@ class Wanted:
     def record(self) -> Row:
         """What the records say of it, once."""
         facts = {"step": self.step.name, "version": self.step.version, "about": json.loads(dump_json(dict(self.about)))}
-        return {"kind": "step", **facts, "content_hash": _hash_of(facts)}
+        return {"kind": "step", **facts, "content_hash": hashlib.sha256(dump_json(facts).encode()).hexdigest()}
 
 
 @dataclasses.dataclass
@@ -120,7 +118,10 @@ class PreparationJob(Job):
         made = {name: self.earlier[inputs.song, name] for name in inputs.answers}
         return {
             "files": {kind: self._hash(path) for kind, path in inputs.files.items()},
-            "answers": {name: _hash_of([row["value"], row["files"]]) for name, row in made.items()},
+            "answers": {
+                name: hashlib.sha256(dump_json([row["value"], row["files"]]).encode()).hexdigest()
+                for name, row in made.items()
+            },
             "step": self._step_records[step.name]["content_hash"],
         }
 
@@ -136,7 +137,3 @@ def _file_hash(path: Path) -> str:
         return ""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def _hash_of(value: Any) -> str:
-    return hashlib.sha256(dump_json(value).encode()).hexdigest()

@@ -60,11 +60,7 @@ def make_lead_sheet(features: Features, title: str = "") -> LeadSheet:
 
     Every beat is a quarter. Where measures begin is not known: four beats make one, from the first beat on.
 
-    Raises
-    ------
-    InvalidAnnotationError
-        A feature is missing or undefined, there are fewer than two beats, or no note.
-
+    Raises `InvalidAnnotationError`: a feature is missing or undefined, there are fewer than two beats, or no note.
     """
     absent = [name for name in FEATURES if getattr(features, name) is None]
     missing = [f"{name} ({features.undefined.get(name, 'not extracted')})" for name in absent]
@@ -163,7 +159,16 @@ def _musicxml(notes: Sequence[tuple[int, int, int]], chords: Sequence[_Chord], t
             _texts(attributes, "time", beats=4, **{"beat-type": 4})
         for chord in chords:
             if start <= chord.onset < start + _MEASURE:
-                _add_harmony(measure, chord, chord.onset - start)
+                harmony = ET.SubElement(measure, "harmony")
+                if chord.pitches:
+                    alter = chord.root.count("#") - chord.root.count("b")
+                    _texts(harmony, "root", **{"root-step": chord.root[0]} | ({"root-alter": alter} if alter else {}))
+                    kind = ET.SubElement(harmony, "kind", text=chord.quality)
+                    kind.text = _KINDS.get(chord.quality, "other")
+                else:
+                    _texts(harmony, "root", **{"root-step": "C"})
+                    ET.SubElement(harmony, "kind", text="N.C.").text = "none"
+                ET.SubElement(harmony, "offset").text = str(chord.onset - start)
         position = start
         for onset, end, pitch in [*notes, (start + _MEASURE, start + _MEASURE, 0)]:
             low, high = max(onset, start), min(end, start + _MEASURE)
@@ -182,19 +187,6 @@ def _texts(parent: ET.Element, tag: str, **values: Any) -> ET.Element:
     for name, value in values.items():
         ET.SubElement(element, name).text = str(value)
     return element
-
-
-def _add_harmony(measure: ET.Element, chord: _Chord, offset: int) -> None:
-    harmony = ET.SubElement(measure, "harmony")
-    if chord.pitches:
-        alter = chord.root.count("#") - chord.root.count("b")
-        _texts(harmony, "root", **{"root-step": chord.root[0]} | ({"root-alter": alter} if alter else {}))
-        kind = ET.SubElement(harmony, "kind", text=chord.quality)
-        kind.text = _KINDS.get(chord.quality, "other")
-    else:
-        _texts(harmony, "root", **{"root-step": "C"})
-        ET.SubElement(harmony, "kind", text="N.C.").text = "none"
-    ET.SubElement(harmony, "offset").text = str(offset)
 
 
 def _add_notes(

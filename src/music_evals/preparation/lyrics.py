@@ -18,8 +18,6 @@ from music_evals.annotations import F0Track
 from music_evals.errors import InvalidAnnotationError, InvalidLyricsError
 from music_evals.lyrics.normalise import normalise_lyrics
 
-__all__ = ["Character", "TimedLine", "characters_of_line", "read_lyrics", "read_timed_lines", "spread_lines"]
-
 Floats = npt.NDArray[np.float64]
 
 _HAN: Final = re.compile("[\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")

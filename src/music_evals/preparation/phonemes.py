@@ -29,8 +29,6 @@ from music_evals.errors import BackendError, InvalidLyricsError, MissingBackendE
 from music_evals.preparation.lyrics import Character, characters_of_line
 from music_evals.preparation.programs import run_program
 
-__all__ = ["ACOUSTIC_MODEL", "DICTIONARY", "INSTALL", "Aligned", "Phone", "align_phonemes", "read_textgrid"]
-
 PROGRAM: Final = "mfa"
 ACOUSTIC_MODEL: Final = "mandarin_mfa"
 """Name of the aligner's acoustic model, or path of one."""

@@ -10,8 +10,6 @@ from collections.abc import Sequence
 
 from music_evals.errors import BackendError
 
-__all__ = ["run_program"]
-
 _MAX_OUTPUT = 1_000_000  # bytes of the output of a program that are read
 
 

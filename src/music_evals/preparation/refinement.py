@@ -169,10 +169,7 @@ def refine(
 
 
 class _Prior(NamedTuple):
-    """How the first alignment errs: its shift, the scale around it, and shares of characters at a wrong event, or lost.
-
-    `mistaken` characters lie where another event is, such as a note of a melisma; `lost` ones lie anywhere.
-    """
+    """How the first alignment errs: its shift, the scale around it, the shares at a wrong event and lost."""
 
     shift_sec: float
     scale_sec: float
@@ -203,7 +200,18 @@ class _Lattice:
         self.events_sec = evidence.frames * GRID_SEC
         self.no_onset = 1 / (1 + np.exp(_log_odds(evidence, model)))
         self.choices = [self._choice(frames) for frames in self.frames]
-        ratio = _evidence_ratio(evidence, len(voice.voiced), model)
+        # r(t) of each frame, see point 1 of the module
+        n_frames = len(voice.voiced)
+        gain = _log_odds(evidence, model) + np.log((1 - model.onset_share) / model.onset_share)
+        # two-sided geometric: P(k) = (1 - d) / (1 + d) * d ** |k|, whose mean |k| is 2 d / (1 - d ** 2)
+        d = (np.sqrt(1 + model.off_frames**2) - 1) / model.off_frames
+        best = np.full(n_frames, np.log(model.missed))
+        for k in range(-5, 6):
+            at = evidence.frames + k
+            inside = (at >= 0) & (at < n_frames)
+            value = gain + np.log((1 - d) / (1 + d)) + abs(k) * np.log(d)
+            np.maximum.at(best, at[inside], value[inside])
+        ratio: Floats = np.exp(best)
         self.ratios = [ratio[frames] for frames in self.frames]
         same_line = [first.line == second.line for first, second in itertools.pairwise(characters)]
         self.edges = [self._edge(i + 1, same) for i, same in enumerate(same_line)]
@@ -323,21 +331,6 @@ def _log_odds(evidence: Evidence, model: Model) -> Floats:
     """Return the log odds that each event is an onset."""
     odds: Floats = evidence.features @ np.array(model.weights) + model.bias
     return odds
-
-
-def _evidence_ratio(evidence: Evidence, n_frames: int, model: Model) -> Floats:
-    """Return r(t) of each frame, see point 1 of the module."""
-    gain = _log_odds(evidence, model) + np.log((1 - model.onset_share) / model.onset_share)
-    # two-sided geometric: P(k) = (1 - d) / (1 + d) * d ** |k|, whose mean |k| is 2 d / (1 - d ** 2)
-    d = (np.sqrt(1 + model.off_frames**2) - 1) / model.off_frames
-    best = np.full(n_frames, np.log(model.missed))
-    for k in range(-5, 6):
-        at = evidence.frames + k
-        inside = (at >= 0) & (at < n_frames)
-        value = gain + np.log((1 - d) / (1 + d)) + abs(k) * np.log(d)
-        np.maximum.at(best, at[inside], value[inside])
-    ratio: Floats = np.exp(best)
-    return ratio
 
 
 def _cut(

@@ -22,8 +22,6 @@ from music_evals.errors import BackendError, MissingBackendError
 from music_evals.preparation.contract import Inputs
 from music_evals.preparation.programs import run_program
 
-__all__ = ["FILES", "OPTIONS", "STEMS", "TWO_STEMS", "about", "left_out", "separate"]
-
 OPTIONS: Final = ("demucs", "stem_model", "two_stems", "device")
 
 STEMS: Final = ("vocals", "drums", "bass", "other")

@@ -129,11 +129,6 @@ def _rhymed(inputs: Inputs) -> dict[str, Any]:
     }
 
 
-def _lead_sheet(inputs: Inputs) -> dict[str, Any]:
-    """Return a lead sheet of the recording: two files, and how well it fits the grid."""
-    return dataclasses.asdict(make_lead_sheet(extract(load_audio(inputs.files["audio"]), FEATURES), inputs.song))
-
-
 _SPAN: Final = dict.fromkeys(("start_sec", "end_sec"), "float64")
 
 
@@ -182,7 +177,10 @@ STEPS: Final[dict[str, Step]] = {
             licence="of each backend, in the records",
             sure="a draft: eighths at the finest, four beats a measure from the first beat on; off_grid says how "
             "well the notes fitted",
-            does=_lead_sheet,
+            # two files, and how well they fit the grid
+            does=lambda inputs: dataclasses.asdict(
+                make_lead_sheet(extract(load_audio(inputs.files["audio"]), FEATURES), inputs.song)
+            ),
             needs=("audio",),
             files={"midi": "lead_sheets/{song}.mid", "musicxml": "lead_sheets/{song}.musicxml"},
             columns=(

@@ -23,8 +23,6 @@ from music_evals.preparation.evidence import measure_levels
 from music_evals.preparation.lyrics import Character, spread_lines
 from music_evals.preparation.refinement import MIXTURE, VOICE_ALONE, refine
 
-__all__ = ["OPTIONS", "about_characters", "about_phonemes", "align", "draft_left_out", "find", "phonemes_left_out"]
-
 OPTIONS: Final = ("demucs",)
 """What `draft_left_out` looks at."""
 

@@ -38,33 +38,16 @@ _PACKAGES: Final = ("music_evals", "numpy", "scipy", "librosa", "soxr", "soundfi
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Settings(RunSettings):
-    """Which songs are prepared, and how; what is not listed here `run.Settings` and the options say.
+    """Which songs are prepared, and how; what is not said here `run.Settings` and the options say.
 
-    Parameters
-    ----------
-    songs
-        Folder, searched with its sub-folders: recordings, and lyrics as ``.lrc`` or ``.txt`` of the same name.
-    steps
-        Out of `steps.all_steps`, and with each those that it needs. Where it is empty: all that can be done with what
-        is there and named; `Prepared.left_out` says which not, and why.
-    encoder
-        Of embeddings: a name out of `protocols.MUSIC_ENCODERS` (``NAME@REVISION`` at a commit), a folder, or
-        ``NAME=ID`` for another model of the same class.
-    device
-        Where encoder and demucs compute; None is a GPU if there is one.
-    n_clusters
-        At most as many as songs; None is 1,000, or as many as songs have an embedding where these are fewer.
-    sample
-        Songs to draw as evenly from clusters as possible, by `seed`; None draws none.
-    theme_writer
-        Who writes themes: ``model`` with perhaps ``endpoint`` and ``api_key_env``, as
-        `writers.load_lyric_writer` takes them, or a `protocols.LyricWriter`.
-
-    Raises
-    ------
-    UnknownNameError
-        A step that does not exist.
-
+    `songs` is a folder, searched with its sub-folders. `steps` are out of `steps.all_steps`, and with each those that
+    it needs; where it is empty: all that can be done with what is there and named (`Prepared.left_out` says which not,
+    and why). `encoder` is a name out of `protocols.MUSIC_ENCODERS` (``NAME@REVISION`` at a commit), a folder, or
+    ``NAME=ID`` for another model of the same class. `n_clusters` are at most as many as songs; None is 1,000, or as
+    many as songs have an embedding where these are fewer. `sample` songs are drawn as evenly from clusters as possible,
+    by `seed`; None draws none. `theme_writer` is ``model`` with perhaps ``endpoint`` and ``api_key_env``, as
+    `writers.load_lyric_writer` takes them, or a `protocols.LyricWriter`. Raises `UnknownNameError` for a step that does
+    not exist.
     """
 
     songs: str | os.PathLike[str] = option(
@@ -131,13 +114,8 @@ class Prepared:
 def find_songs(folder: str | os.PathLike[str], out: str | os.PathLike[str] | None = None) -> list[Song]:
     """Return the songs of a folder and its sub-folders, sorted by id; the folder `out` is left out.
 
-    Raises
-    ------
-    NoDataError
-        No such folder, or nothing in it that is a recording or lyrics.
-    InvalidInputError
-        Two recordings, or two files of lyrics, of one name.
-
+    Raises `NoDataError`: no such folder, or nothing in it that is a recording or lyrics; `InvalidInputError`: two
+    recordings, or two files of lyrics, of one name.
     """
     root = Path(folder)
     files_by_song: dict[str, dict[str, str]] = {}
@@ -161,15 +139,9 @@ def run_preparation(settings: Settings, *, progress: Progress | None = None) -> 
 
     A run that was killed, or whose songs have changed since, does what is left. What failed is tried again.
 
-    Raises
-    ------
-    NoDataError, InvalidInputError
-        As `find_songs`, or a setting that no step reads; nothing was done.
-    MissingBackendError, ModelUnavailableError
-        What a step needs is missing, and the step was asked for; nothing was done.
-    OtherResultsError
-        `out` holds what other versions of the extractors made.
-
+    Raises `NoDataError` and `InvalidInputError`: as `find_songs`, or a setting that no step reads; nothing was done;
+    `MissingBackendError` and `ModelUnavailableError`: what a step needs is missing, and the step was asked for; nothing
+    was done; `OtherResultsError`: `out` holds what other versions of the extractors made.
     """
     out = Path(settings.out)
     songs = find_songs(settings.songs, out)[: settings.limit]

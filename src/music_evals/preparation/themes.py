@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import functools
+import json
 import re
 from collections.abc import Mapping
 from typing import Any, Final
@@ -17,8 +18,6 @@ from music_evals.lyrics.prompts import theme_prompt, theme_receipt
 from music_evals.preparation.contract import Inputs
 from music_evals.preparation.lyrics import read_lyrics
 from music_evals.protocols import LyricWriter
-
-__all__ = ["LONGEST", "OPTIONS", "about", "checked_theme", "left_out", "write_theme"]
 
 OPTIONS: Final = ("theme_writer",)
 
@@ -88,8 +87,4 @@ def _writer(options: Mapping[str, Any]) -> LyricWriter:
     return _load_writer(dump_json(given)) if isinstance(given, Mapping) else given
 
 
-@functools.lru_cache(maxsize=1)
-def _load_writer(options: str) -> LyricWriter:
-    import json
-
-    return load_lyric_writer(json.loads(options))
+_load_writer = functools.lru_cache(maxsize=1)(lambda options: load_lyric_writer(json.loads(options)))

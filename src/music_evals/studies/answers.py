@@ -23,18 +23,6 @@ from music_evals.pipelines.study_tables import located_at
 from music_evals.studies.folders import StudyFolder
 from music_evals.studies.storage import MAX_BYTES, SlotBook, SubmissionStore, is_token
 
-__all__ = [
-    "FASTER_THAN_TIME",
-    "MAX_PARTS",
-    "Part",
-    "Participant",
-    "check_part",
-    "is_possible",
-    "participants_of",
-    "passed_sec",
-    "read_export",
-]
-
 FORMAT = 1
 """Of a submission; another one is refused."""
 MAX_PARTS = 64

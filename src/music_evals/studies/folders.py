@@ -118,29 +118,14 @@ def write_study_folder(
 ) -> StudyFolder:
     """Write the folder of a study, whole or not at all, and read it.
 
-    Parameters
-    ----------
-    folder
-        A place where nothing is; a study that collects answers is never replaced.
-    kind
-        One of `KINDS`.
-    study
-        Its name: lower-case letters, digits, ``_`` and ``-``, at most 64.
-    settings, plans
-        Plain values, without a word on who made what. One plan a participant; who comes after the last begins again at
-        the first.
-    page
-        Path below ``page/`` -> content or file to copy. The study is written into its ``index.html``.
-    key
-        The same below ``key/``.
+    Nothing stands at `folder` yet: a study that collects answers is never replaced. `kind` is one of `KINDS`, `study`
+    its name: lower-case letters, digits, ``_`` and ``-``, at most 64. `settings` and `plans` are plain values, without
+    a word on who made what; one plan a participant, and who comes after the last begins again at the first. `page` is
+    path below ``page/`` -> content or file to copy, `key` the same below ``key/``; the study is written into the
+    ``index.html``.
 
-    Raises
-    ------
-    InvalidInputError
-        Something stands in that place; another kind, name or path; no plans; or values that are no JSON.
-    OutputError
-        The folder cannot be written; nothing is left behind.
-
+    Raises `InvalidInputError` where something stands in that place, for another kind, name or path, without plans, or
+    for values that are no JSON, and `OutputError` where the folder cannot be written; nothing is left behind.
     """
     target = Path(folder).resolve()
     if target.exists():
@@ -176,10 +161,7 @@ def write_study_folder(
 
 
 def with_study(page: bytes, about: Mapping[str, Any]) -> bytes:
-    """Put a study into the HTML of its page, as data that a browser does not run.
-
-    Raises `InvalidInputError` where the page has no place for it, or two.
-    """
+    """Put a study into the HTML of its page, as data that a browser does not run."""
     place = _DATA.encode()
     if page.count(place) != 1:
         raise InvalidInputError(f"the page of a study must hold {_DATA}</script> once")
@@ -191,13 +173,8 @@ def with_study(page: bytes, about: Mapping[str, Any]) -> bytes:
 def read_study_folder(folder: str | os.PathLike[str]) -> StudyFolder:
     """Read the folder of a study.
 
-    Raises
-    ------
-    NoDataError
-        There is no study in it.
-    UnreadableFileError
-        ``study.json`` is damaged, or of another version.
-
+    Raises `NoDataError`: there is no study in it; `UnreadableFileError`: ``study.json`` is damaged, or of another
+    version.
     """
     path = Path(folder) / ABOUT
     with reading(path):
@@ -221,11 +198,7 @@ def read_study_folder(folder: str | os.PathLike[str]) -> StudyFolder:
 def default_introduction(kind: str, title: str, contact: str) -> Introduction:
     """Return texts of ours for one of `KINDS`, with who leads the study and how to reach them.
 
-    Raises
-    ------
-    InvalidInputError
-        There is no such kind, or no contact: participants must know whom to ask.
-
+    Raises `InvalidInputError`: there is no such kind, or no contact: participants must know whom to ask.
     """
     if kind not in KINDS:
         raise InvalidInputError(f"a study is one of {', '.join(KINDS)}, got {kind!r}")

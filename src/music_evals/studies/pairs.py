@@ -56,11 +56,7 @@ class StudyPair:
     Texts have no control characters, and the five that are required are not empty. Seconds are not negative, a start
     has an end behind it, loudness is in LUFS and the gain in dB; None where something is not known.
 
-    Raises
-    ------
-    InvalidInputError
-        Text, a number or a span that is not as said.
-
+    Raises `InvalidInputError`: text, a number or a span that is not as said.
     """
 
     item_id: str
@@ -119,15 +115,9 @@ _NEEDED = ("item_id", "group", "system", "reference", "estimate")
 def check_pairs(pairs: Sequence[StudyPair]) -> None:
     """Check what holds between the rows of a table.
 
-    Raises
-    ------
-    NoDataError
-        No pairs.
-    PairCountError
-        An item and system twice; the message names the row.
-    InvalidInputError
-        An item with two groups, or two originals; or a `same_as` that names no earlier row of its item.
-
+    Raises `NoDataError`: no pairs; `PairCountError`: an item and system twice; the message names the row;
+    `InvalidInputError`: an item with two groups, or two originals; or a `same_as` that names no earlier row of its
+    item.
     """
     if not pairs:
         raise NoDataError("no pairs; a study needs one at least")
@@ -164,28 +154,16 @@ def write_pairs(path: str | os.PathLike[str], pairs: Sequence[StudyPair]) -> Pat
 
 
 def read_pairs(path: str | os.PathLike[str], *, check_files: bool = True) -> tuple[StudyPair, ...]:
-    """Read a table of pairs, ours or one with `reference` and `estimate` alone.
+    """Read a table of pairs, CSV in UTF-8: ours, or one with `reference` and `estimate` alone.
 
-    Parameters
-    ----------
-    path
-        A CSV file in UTF-8. Where columns are missing, an item is named by the path of its reference (without its
-        suffix), a group by that of the reference, and a system by the file's stem; `id` stands for `item_id`, as in
-        manifests of edits. Other columns are left to whoever wrote them.
-    check_files
-        Look at the files: they are there, and have the hashes of the table where it has some.
+    Where columns are missing, an item is named by the path of its reference (without its suffix), a group by that of
+    the reference, and a system by the file's stem; `id` stands for `item_id`, as in manifests of edits. Other columns
+    are left to whoever wrote them. `check_files` looks at the files: they are there, and have the hashes of the table
+    where it has some.
 
-    Raises
-    ------
-    NoDataError
-        No such file, or no rows.
-    UnreadableFileError
-        No CSV in UTF-8; or a file of a row that is missing, or is another one than its hash says.
-    InvalidInputError
-        A column is missing, or a cell is wrong; the message names the row.
-    PairCountError
-        An item and system twice.
-
+    Raises `NoDataError` without such a file, or rows; `UnreadableFileError` for no CSV in UTF-8, or a file of a row
+    that is missing, or is another one than its hash says; `InvalidInputError` where a column is missing, or a cell is
+    wrong (the message names the row); `PairCountError` for an item and system twice.
     """
     place = Path(path)
     pairs = []

@@ -56,11 +56,7 @@ _SCALE = re.compile(rf"\s*{_NUMBER}\s*(?:-|\.\.|to|,|/)\s*{_NUMBER}\s*")
 class Rating:
     """What one listener said of one stimulus: finite, higher is better; from 0 to 1 where it is `scaled`.
 
-    Raises
-    ------
-    InvalidInputError
-        An empty name, or a rating that is no finite number.
-
+    Raises `InvalidInputError`: an empty name, or a rating that is no finite number.
     """
 
     item: str
@@ -81,28 +77,14 @@ class Rating:
 def read_ratings(
     path: str | os.PathLike[str], *, key: Sequence[StudyPair] = (), reverse: Collection[str] = ()
 ) -> tuple[Rating, ...]:
-    """Read and check a table of ratings.
+    """Read and check a table of ratings, by its suffix: ``.csv``, ``.jsonl`` or ``.parquet``.
 
-    Parameters
-    ----------
-    path
-        CSV, JSON lines or Parquet, by its suffix: ``.csv``, ``.jsonl``, ``.parquet``.
-    key
-        Rows of the study's `pairs.csv`, from `pairs.read_pairs`, for a table that names played files.
-    reverse
-        Questions of which a lower rating is better, such as how much was changed.
+    `key` are the rows of the study's `pairs.csv` (`pairs.read_pairs`), for a table that names played files; `reverse`
+    are questions of which a lower rating is better, such as how much was changed.
 
-    Raises
-    ------
-    NoDataError
-        There is no such file, or it holds no ratings.
-    UnreadableFileError
-        It cannot be read as what its suffix says.
-    InvalidInputError
-        A column is missing, a cell is wrong (the message names the row), or a question to reverse that nobody asked.
-    PairCountError
-        A listener answered a question on a stimulus twice.
-
+    Raises `NoDataError` without such a file, or ratings in it; `UnreadableFileError` where it cannot be read as what
+    its suffix says; `InvalidInputError` where a column is missing, a cell is wrong (the message names the row), or a
+    question is reversed that nobody asked; `PairCountError` where a listener answered a question on a stimulus twice.
     """
     place = Path(path)
     rows = list(read_rows(place, table_name="ratings"))
@@ -126,15 +108,8 @@ def read_ratings(
 def check_ratings(ratings: Sequence[Rating]) -> None:
     """Check what holds between ratings.
 
-    Raises
-    ------
-    NoDataError
-        No ratings.
-    PairCountError
-        A listener answered a question on a stimulus twice.
-    InvalidInputError
-        A question with a scale in some rows and none in others.
-
+    Raises `NoDataError`: no ratings; `PairCountError`: a listener answered a question on a stimulus twice;
+    `InvalidInputError`: a question with a scale in some rows and none in others.
     """
     if not ratings:
         raise NoDataError("no ratings; an agreement needs some")

@@ -13,8 +13,6 @@ from music_evals.benchmark.formats import markdown_rows, plain
 from music_evals.files import write_atomically
 from music_evals.pipelines.study_tables import table_text
 
-__all__ = ["section", "write_report_files"]
-
 
 def section(title: str, note: str, head: Sequence[str], rows: Sequence[Sequence[Any]], *, level: int = 2) -> list[str]:
     """Return the lines of a heading, of what is to be known, and of a table; no cell ends its cell or line."""

@@ -72,11 +72,8 @@ class Stimulus:
 class StudyItem:
     """One item with everything that is heard of it; its fields are the columns of `studies.pairs`.
 
-    Raises
-    ------
-    InvalidInputError
-        The first stimulus, which is played openly too, is not the system `studies.pairs.REFERENCE`.
-
+    Raises `InvalidInputError`: the first stimulus, which is played openly too, is not the system
+    `studies.pairs.REFERENCE`.
     """
 
     item_id: str
@@ -134,39 +131,18 @@ def write_study(
 ) -> Study:
     """Render every stimulus, bring all to one loudness, and write the folder whole or not at all.
 
-    Parameters
-    ----------
-    out
-        A folder that is new or empty, or that holds a study where `overwrite` is true.
-    items
-        What is heard.
-    render
-        Content of a stimulus -> samples of shape (n,) at `sample_rate`, in Hz.
-    seed
-        Of the names of the files.
-    loudness_lufs
-        What every file is brought to. Silence has no loudness and stays as it is.
-    veiled
-        What becomes of an item whose sounds are not equally long: ``refuse`` it, or ``cut`` all to the shortest, with
-        a fade of `FADE_SEC` at the end of each. "" for a study whose files are not veiled.
-    about
-        What else `pairs.json` is to say, as plain values. Under ``cut`` it says what was cut: item -> stimulus ->
-        seconds.
-    overwrite
-        Replace a study that is there; a folder that holds anything else is always refused.
-    progress
-        Called with the items that are done, all items, and a word.
+    `out` is new or empty, or holds a study that `overwrite` lets be replaced. `render` turns the content of a stimulus
+    into samples of shape (n,) at `sample_rate`, in Hz. Every file is brought to `loudness_lufs`; silence has no
+    loudness and stays as it is. The names of the files are drawn from `seed`.
 
-    Raises
-    ------
-    InvalidInputError
-        The folder is not free; a stimulus would be clipped at this loudness; or, where they are to be refused, sounds
-        of an item differ by more than `LENGTH_SEC`.
-    NoDataError, PairCountError
-        As `pairs.check_pairs`.
-    OutputError
-        The folder cannot be written; one that was there is kept as it was.
+    `veiled` says what becomes of an item whose sounds are not equally long: ``refuse`` it, or ``cut`` all to the
+    shortest, with a fade of `FADE_SEC` at the end of each; "" is for a study whose files are not veiled. `pairs.json`
+    also has `about`, plain values, and under ``cut`` what was cut: item -> stimulus -> seconds. `progress` is called
+    with the items that are done, all items, and a word.
 
+    Raises `InvalidInputError` where the folder is not free, a stimulus would be clipped at this loudness, or sounds of
+    an item differ by more than `LENGTH_SEC` where that is refused; the errors of `pairs.check_pairs`; and `OutputError`
+    where the folder cannot be written; one that was there is kept as it was.
     """
     target = check_out(out, overwrite=overwrite)
     studio = _Studio(render, sample_rate, loudness_lufs, seed, veiled, {})
@@ -293,11 +269,7 @@ _OURS = re.compile(rf"{PAIRS}|{ABOUT}|{AUDIO}|{AUDIO}/[0-9a-f]{{16}}\.flac")
 def check_out(out: str | os.PathLike[str], *, overwrite: bool) -> Path:
     """Return the folder for a study, without links and dots.
 
-    Raises
-    ------
-    InvalidInputError
-        It is a file, holds a study that may not be overwritten, or something else than a study.
-
+    Raises `InvalidInputError`: it is a file, holds a study that may not be overwritten, or something else than a study.
     """
     target = Path(out).resolve()
     if not target.exists():

@@ -131,7 +131,10 @@ def space(
 
 def _validate_inputs(validate: Callable[[Any, Any], None], event: Any, inputs: Any) -> None:
     """Refuse addresses in place of files, which Gradio would fetch for a caller of the API; then validate as ever."""
-    if any(_is_address(path) for path in _paths(inputs)):
+    if any(
+        (isinstance(path, str) and re.match(r"\s*[a-z][a-z0-9+.-]*:", path, flags=re.IGNORECASE) is not None)
+        for path in _paths(inputs)
+    ):
         import gradio as gr
 
         raise gr.Error("this page takes uploaded files and no addresses")
@@ -146,10 +149,6 @@ def _paths(value: Any) -> Iterator[Any]:
         yield from (path for part in value.values() for path in _paths(part))
     elif isinstance(value, list | tuple):
         yield from (path for part in value for path in _paths(part))
-
-
-def _is_address(path: Any) -> bool:
-    return isinstance(path, str) and re.match(r"\s*[a-z][a-z0-9+.-]*:", path, flags=re.IGNORECASE) is not None
 
 
 def serve(build_demo: Callable[[], gr.Blocks], app_file: str | os.PathLike[str]) -> None:
@@ -181,13 +180,9 @@ def launch(page: gr.Blocks, **options: Any) -> Any:
         "ssr_mode": False,
     }
     if threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
-        signal.signal(signal.SIGTERM, _leave)
+        # temporary files are removed on a request to stop
+        signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     return page.launch(**settings | options)
-
-
-def _leave(number: int, _: object) -> None:
-    """Exit cleanly on a request to stop: temporary files are removed."""
-    sys.exit(128 + number)
 
 
 def friendly(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
@@ -358,14 +353,9 @@ def download_button(label: str, elem_id: str) -> gr.DownloadButton:
     import gradio as gr
 
     button = gr.DownloadButton(label, elem_id=elem_id, size="sm", interactive=False)
-    button.change(_follow_file, button, button, api_visibility="private", queue=False, show_progress="hidden")
+    quiet: dict[str, Any] = {"api_visibility": "private", "queue": False, "show_progress": "hidden"}
+    button.change(lambda path: gr.update(interactive=path is not None), button, button, **quiet)
     return button
-
-
-def _follow_file(path: str | None) -> Any:
-    import gradio as gr
-
-    return gr.update(interactive=path is not None)
 
 
 def add_examples(rows: Sequence[Sequence[str]], fields: Sequence[gr.File], labels: Sequence[str], label: str) -> Any:
@@ -442,7 +432,11 @@ def write_downloads(
 
 def temporary_folder() -> Path:
     """Return a new empty folder that is removed as `REMOVAL` says, and with the process."""
-    return Path(tempfile.mkdtemp(dir=_temporary_root()))
+    root = _workspace() / "kept"
+    if not root.exists():  # swept from now on, as long as the process lives
+        root.mkdir(exist_ok=True)
+        threading.Thread(target=_keep_sweeping, args=(root, SWEEP_SEC), name="sweep", daemon=True).start()
+    return Path(tempfile.mkdtemp(dir=root))
 
 
 def _plain(value: Any) -> Any:
@@ -464,15 +458,6 @@ def _workspace() -> Path:
     folder = tempfile.mkdtemp(prefix="music_evals_page_")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return Path(folder).resolve()
-
-
-@functools.cache
-def _temporary_root() -> Path:
-    """Return the folder of temporary folders, which is swept as long as the process lives."""
-    folder = _workspace() / "kept"
-    folder.mkdir()
-    threading.Thread(target=_keep_sweeping, args=(folder, SWEEP_SEC), name="sweep", daemon=True).start()
-    return folder
 
 
 def _keep_sweeping(folder: Path, every_sec: float) -> None:

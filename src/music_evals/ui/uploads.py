@@ -99,28 +99,26 @@ def trusted_sources(*paths: str | os.PathLike[str] | None) -> Iterator[list[Path
     # A score becomes a `Score`. A recording becomes a float WAV file of our own making, mixed down at its own rate,
     # which `music_evals.audio.io.load_audio` turns into the very samples that it makes of the upload. The files are
     # removed when the ``with`` ends.
-    checked = [_check_source(path) for path in paths]
+    checked = []
+    for path in paths:
+        is_score = path is not None and Path(path).suffix.lower() in SCORE_TYPES
+        limit = MAX_UPLOAD_BYTES if is_score else MAX_RECORDING_BYTES
+        checked.append(check_upload(path, suffixes=SCORE_TYPES + RECORDING_TYPES, max_bytes=limit))
     with tempfile.TemporaryDirectory(prefix="music_evals_upload_") as folder:
         process = _process(_translate, RECORDING_TIMEOUT_SEC)
         try:
             sources: list[Path | Score] = []
-            for number, path in enumerate(checked):
+            for number, file in enumerate(checked):
                 place = Path(folder, str(number))
                 place.mkdir()
-                order = {"path": str(path), "max_sec": MAX_RECORDING_SEC, "target": str(place / f"{path.stem}.wav")}
-                answer = process.read(json.dumps(order), name=path.name)
+                order = {"path": str(file), "max_sec": MAX_RECORDING_SEC, "target": str(place / f"{file.stem}.wav")}
+                answer = process.read(json.dumps(order), name=file.name)
                 if isinstance(answer, MusicEvalsError):
                     raise answer
                 sources.append(answer)
         finally:
             process.close()
         yield sources
-
-
-def _check_source(path: str | os.PathLike[str] | None) -> Path:
-    is_score = path is not None and Path(path).suffix.lower() in SCORE_TYPES
-    limit = MAX_UPLOAD_BYTES if is_score else MAX_RECORDING_BYTES
-    return check_upload(path, suffixes=SCORE_TYPES + RECORDING_TYPES, max_bytes=limit)
 
 
 def _translate(order: str) -> Path | Score:

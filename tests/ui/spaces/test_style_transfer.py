@@ -185,7 +185,7 @@ def test_on_the_hub_those_of_the_owner_are_offered(root: Path, monkeypatch: pyte
     down = False  # what could not be reached is asked for again
     found = find_models(root)
     assert list(found) == ["bmst:bach", "bmst:swing"]
-    assert found["bmst:swing"].load().name == "bmst:swing"
+    assert space._load(found["bmst:swing"]).name == "bmst:swing"
     assert fetched == ["swing/config.json", "swing/model.safetensors"]
     space._on_hub.cache_clear()
 

@@ -17,8 +17,6 @@ import numpy as np
 from music_evals.caimap.domain.machine import KINDS_OF_ROLE, LIVE_TASK_STATES
 from music_evals.caimap.domain.values import Person, Task
 
-__all__ = ["IDLE", "PASS_GAP", "STATE_OF_KIND", "Offer", "choose", "offers"]
-
 PASS_GAP: Final = dt.timedelta(days=1)
 """At least so long after the first pass of a structure was submitted the second is given out; our choice."""
 

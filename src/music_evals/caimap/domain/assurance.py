@@ -21,25 +21,6 @@ from music_evals.caimap.domain.values import ScoreSheet
 from music_evals.deprecation import module_getattr
 from music_evals.errors import InvalidAnnotationError, InvalidInputError
 
-__all__ = [
-    "DISCUSSIONS",
-    "FORMS",
-    "MAX_SPREAD",
-    "PARTS",
-    "PASS_MARK",
-    "SHARE",
-    "TRAINING_SONGS",
-    "Form",
-    "Round",
-    "block_of",
-    "check_sheet",
-    "evaluate_round",
-    "is_drawn",
-    "is_sampled",
-    "is_scored",
-    "passes",
-]
-
 SHARE: Final = 0.2
 """Of an annotator's descriptions that an inspector scores."""
 
@@ -132,11 +113,7 @@ def is_drawn(key: str, *, seed: int, share: float) -> bool:
 
 
 def is_scored(person: int, kind: str, place: int, *, seed: int, share: float = SHARE, is_read: bool = False) -> bool:
-    """Tell whether a description is in the sample of its block (`is_sampled`), or drawn by itself beside it.
-
-    The chance beside it is a quarter of the share, and the whole where `is_read`: where its author has seen what became
-    of others of its block.
-    """
+    """Tell whether a description is in the sample of its block (`is_sampled`), or drawn by itself beside it."""
     beside = share if is_read else share / 4
     return is_sampled(person, kind, place, seed=seed, share=share) or is_drawn(
         f"{person}/{kind}/{place}", seed=seed, share=beside

@@ -69,14 +69,7 @@ Item = TypeVar("Item")
 
 
 class Coefficient(NamedTuple):
-    """One figure of agreement.
-
-    Attributes
-    ----------
-    value, low, high
-        The figure and its 95 % interval; NaN where it is not defined.
-
-    """
+    """One figure of agreement with its 95 % interval; NaN where it is not defined."""
 
     measure: str  # its name, as ``"section_kappa"``
     group: str  # of whom: a group of annotators, or a round of inspectors; empty for all
@@ -98,14 +91,7 @@ class Measurement(NamedTuple):
 
 
 class PersonWeek(NamedTuple):
-    """What somebody reached or gave in a week.
-
-    Attributes
-    ----------
-    person, role, measure, monday
-        Who, what and when.
-
-    """
+    """What somebody reached or gave in a week."""
 
     person: int
     role: str
@@ -119,15 +105,8 @@ class PersonWeek(NamedTuple):
 class Drift(NamedTuple):
     """How somebody moves from week to week.
 
-    Attributes
-    ----------
-    person, role, measure
-        Who and what.
-    slope, low, high
-        Median slope of the means, a week, and its 95 % interval (Theil and Sen); NaN with fewer than `MIN_WEEKS`.
-    to_others
-        The same of what the mean lies above that of the others; NaN with fewer than `MIN_WEEKS` with others.
-
+    The slope is the median of the means, a week, with its 95 % interval (Theil and Sen); `to_others` is the same of
+    what the mean lies above that of the others. Both are NaN with fewer than `MIN_WEEKS`.
     """
 
     person: int
@@ -144,20 +123,11 @@ class Drift(NamedTuple):
 
 
 def structure_agreement(pairs: Sequence[tuple[Structure, Structure]]) -> list[Coefficient]:
-    """Compare the two passes of each song.
+    """Compare the two passes of each song, one pair a song.
 
-    Parameters
-    ----------
-    pairs
-        First and second pass, one pair a song.
-
-    Returns
-    -------
-    list of Coefficient
-        ``congruent``: share of songs whose passes are equal. ``equal_lines``: share of lines that are (`agreement`).
-        Of the lines that both have, one line counting as a second: ``boundary_f_measure`` and ``segment_ari``, and
-        Cohen's kappa of the kinds of section and of the marks of rhyme, over the lines of all songs.
-
+    ``congruent`` is the share of songs whose passes are equal, ``equal_lines`` that of lines that are (`agreement`). Of
+    the lines that both have, one line counting as a second: ``boundary_f_measure`` and ``segment_ari``, and Cohen's
+    kappa of the kinds of section and of the marks of rhyme, over the lines of all songs.
     """
     shared = [
         [(row.first, row.second) for row in structure.differences(*pair) if row.first and row.second] for pair in pairs
@@ -213,23 +183,11 @@ def _kappa(songs: Sequence[Sequence[tuple[object, object]]]) -> Estimate:
 
 
 def tag_agreement(songs: Sequence[Sequence[Description]], encoder: TextEncoder | None = None) -> list[Coefficient]:
-    """Compare what several people of one group tagged.
+    """Compare what several people of one group tagged; songs with one description play no part.
 
-    Parameters
-    ----------
-    songs
-        The descriptions of each song, by different people of one group; songs with one play no part.
-    encoder
-        Also compares tags by meaning.
-
-    Returns
-    -------
-    list of Coefficient
-        Of each dimension ``tag_alpha``: Krippendorff's alpha of the sets of tags (MASI). With an encoder
-        ``tag_similarity``, the mean of `tag_semantic_similarity` over pairs of people of a song, and
-        ``tag_similarity_unrelated``, the same over pairs of different songs: what tags score that say nothing of the
-        song. Dimensions without tags are left out.
-
+    Of each dimension with tags ``tag_alpha``: Krippendorff's alpha of the sets of tags (MASI). With an encoder
+    ``tag_similarity``, the mean of `tag_semantic_similarity` over pairs of people of a song, and
+    ``tag_similarity_unrelated``, the same over pairs of different songs: what tags score that say nothing of the song.
     """
     songs = [song for song in songs if len(song) > 1]
     if not songs:
@@ -282,23 +240,10 @@ def _pairs_total(rows: npt.NDArray[np.float64]) -> float:
 
 
 def scoring_agreement(sheets: Sequence[ScoreSheet], group: str, number: int) -> list[Coefficient]:
-    """Compare what inspectors gave in a round of training.
+    """Compare what inspectors gave descriptions of a group in a round of training, by its number.
 
-    Parameters
-    ----------
-    sheets
-        Of one round, for descriptions of one group.
-    group
-        ``"professional"`` or ``"amateur"``.
-    number
-        Of the round.
-
-    Returns
-    -------
-    list of Coefficient
-        ``points_alpha``: Krippendorff's alpha (interval) of the totals and of the points of each row of the form, over
-        the items that two inspectors have scored.
-
+    ``points_alpha`` is Krippendorff's alpha (interval) of the totals and of the points of each row of the form, over
+    the items that two inspectors have scored.
     """
     items: dict[int, dict[int, ScoreSheet]] = defaultdict(dict)
     for sheet in sheets:
@@ -321,18 +266,9 @@ def _points(sheet: ScoreSheet, row: str) -> float:
 
 
 def verification_agreement(pairs: Sequence[tuple[float, float]]) -> list[Coefficient]:
-    """Compare the totals of inspectors with those of the second verification.
+    """Compare the totals of inspectors with those of the second verification, from 0 to 100.
 
-    Parameters
-    ----------
-    pairs
-        First and second total of each item, from 0 to 100.
-
-    Returns
-    -------
-    list of Coefficient
-        ``points_added``: mean of second less first, in points. ``pass_kappa``: Cohen's kappa of passing and failing.
-
+    ``points_added`` is the mean of second less first, in points, ``pass_kappa`` Cohen's kappa of passing and failing.
     """
     if not pairs:
         return []

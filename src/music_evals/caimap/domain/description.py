@@ -11,9 +11,6 @@ from typing import Final
 from music_evals.caimap.domain.values import Description
 from music_evals.errors import InvalidAnnotationError
 
-__all__ = ["MAX_TAG", "MAX_TAGS", "MAX_TEXT", "MIN_TEXT", "check_description", "fewest_tags", "texts_of",
-    "written_characters"]  # fmt: skip
-
 MAX_TAGS: Final = 5
 """Tags of a dimension."""
 
@@ -37,18 +34,6 @@ def fewest_tags(group: str, dimension: str) -> int:
     return 1 if dimension in _FREE.get(group, ()) else 3
 
 
-def written_characters(text: str) -> int:
-    """Count the characters of a text without its spaces: the unit of the limits on texts.
-
-    Examples
-    --------
-    >>> written_characters("很 安静")
-    3
-
-    """
-    return len("".join(text.split()))
-
-
 def texts_of(description: Description) -> list[str]:
     """Return all texts: the textual description, remarks and those of dimensions."""
     remarks = (description.effects.live_text, description.effects.lo_fi_text)
@@ -57,7 +42,7 @@ def texts_of(description: Description) -> list[str]:
 
 def check_description(description: Description) -> None:
     """Refuse a description that is too short or too long, or whose dimensions say the same."""
-    n_characters = written_characters(description.overall_text)
+    n_characters = len("".join(description.overall_text.split()))
     if n_characters < MIN_TEXT:
         raise InvalidAnnotationError(
             f"the textual description needs {MIN_TEXT} characters without spaces, got {n_characters}",

@@ -26,21 +26,6 @@ from music_evals.caimap.domain.structure import agreement, congruent
 from music_evals.caimap.domain.values import Description, Structure
 from music_evals.errors import InvalidInputError
 
-__all__ = [
-    "AT_A_TIME",
-    "BOUNDS",
-    "MAX_WARNINGS",
-    "MOST_EARLIER",
-    "Visit",
-    "Week",
-    "agree_on_wrong",
-    "description_warning",
-    "grade_of",
-    "structure_warning",
-    "week_of",
-    "weekly",
-]
-
 BOUNDS: Final = ((90.0, "I"), (70.0, "II"), (60.0, "III"), (0.0, "IV"))
 """Least per cent of each grade, best first."""
 
@@ -65,14 +50,7 @@ def week_of(moment: dt.datetime) -> dt.date:
 
 
 def grade_of(percent: float) -> str:
-    """Return the grade of an accuracy or a mean score.
-
-    Examples
-    --------
-    >>> grade_of(90.0), grade_of(89.99), grade_of(59.9)
-    ('I', 'II', 'IV')
-
-    """
+    """Return the grade of an accuracy or a mean score."""
     if not 0 <= percent <= 100:
         raise InvalidInputError(f"a grade is of 0 to 100 per cent, got {percent}")
     return next(grade for least, grade in BOUNDS if percent >= least)

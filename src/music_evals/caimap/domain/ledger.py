@@ -13,8 +13,6 @@ from typing import Final, NamedTuple
 from music_evals.csv_files import csv_text
 from music_evals.errors import InvalidInputError
 
-__all__ = ["ENTRY_KINDS", "Entry", "Rates", "balances", "earned", "ledger_csv", "week_entry"]
-
 ENTRY_KINDS: Final = ("work", "reward", "penalty", "correction", "payment")
 """Of an entry; a payment lowers what is owed, a correction goes either way."""
 

@@ -13,7 +13,7 @@ import os
 import re
 import unicodedata
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -35,13 +35,7 @@ _SEPARATORS: Final = re.compile(r"[,，、;；|\n]")
 class Lexicon:
     """The terms of a dimension and where they come from.
 
-    Raises
-    ------
-    NoDataError
-        No term.
-    InvalidInputError
-        No source or no licence.
-
+    Raises `NoDataError`: no term; `InvalidInputError`: no source or no licence.
     """
 
     terms: tuple[str, ...]  # most used first, each once
@@ -61,14 +55,7 @@ class Lexicon:
 
 
 def check_dimension(group: str, dimension: str) -> None:
-    """Refuse a dimension that has no lexicon: one that does not exist, or the closed questions on sound.
-
-    Raises
-    ------
-    UnknownNameError
-        No such group or dimension.
-
-    """
+    """Refuse a dimension without a lexicon: one that does not exist (`UnknownNameError`), or the questions on sound."""
     if group not in DIMENSIONS:
         raise UnknownNameError("group", group, DIMENSIONS)
     open_ones = [name for name in DIMENSIONS[group] if name != AUDIO_EFFECTS]
@@ -114,31 +101,15 @@ def build_lexicon(
 
 
 def read_terms(path: str | os.PathLike[str], column: str) -> list[list[str]]:
-    """Read the terms of a file of captions.
+    """Read the terms of each row of a file of captions, ``.csv``, ``.jsonl`` or ``.parquet``.
 
-    Parameters
-    ----------
-    path
-        ``.csv``, ``.jsonl`` or ``.parquet``, one caption a row.
-    column
-        That holds the terms: a list, or a text that is one (as the ``aspect_list`` of MusicCaps) or has commas
-        between its terms. Dots lead into columns of columns: ``"professional.dimensions.musical_genres.tags"``.
+    The column holds a list, or a text that is one (as the ``aspect_list`` of MusicCaps) or has commas between its
+    terms; none where it is empty. Dots lead into columns of columns: ``"professional.dimensions.musical_genres.tags"``.
 
-    Returns
-    -------
-    list of list of str
-        Terms of each row; none where the column is empty.
-
-    Raises
-    ------
-    UnreadableFileError
-        The file cannot be read as what its name says.
-    InvalidInputError
-        Another kind of file, or a row without the column or with a broken list.
-
+    Raises `UnreadableFileError` where the file cannot be read as what its name says, and `InvalidInputError` for
+    another kind of file, or a row without the column or with a broken list.
     """
-    rows = _caption_rows(Path(path))
-    return [list(_terms(_value(row, column, number), number)) for number, row in enumerate(rows, 1)]
+    return [_terms_of(row, column, number) for number, row in enumerate(_caption_rows(Path(path)), 1)]
 
 
 def _caption_rows(path: Path) -> Sequence[Mapping[str, Any]]:
@@ -161,36 +132,27 @@ def _caption_rows(path: Path) -> Sequence[Mapping[str, Any]]:
     raise InvalidInputError(f"{path}: captions are read from .csv, .jsonl and .parquet")
 
 
-def _value(row: Any, column: str, number: int) -> Any:
+def _terms_of(row: Any, column: str, number: int) -> list[str]:
     value = row
     for name in column.split("."):
         if not isinstance(value, Mapping) or name not in value:
             there = ", ".join(map(str, row)) if isinstance(row, Mapping) else "none"
             raise InvalidInputError(f"row {number} has no column {column!r}; its columns: {there}")
         value = value[name]
-    return value
-
-
-def _terms(value: Any, number: int) -> Iterator[str]:
     if isinstance(value, str) and value.lstrip().startswith("["):
         try:
             value = ast.literal_eval(value.strip())  # values alone, no code
         except (ValueError, SyntaxError, MemoryError, RecursionError) as error:
             raise InvalidInputError(f"row {number}: {value[:60]!r} is no list of texts") from error
-    for part in [value] if isinstance(value, str) else value or ():
-        if isinstance(part, str):
-            yield from (term.strip() for term in _SEPARATORS.split(part) if term.strip())
+    texts = [part for part in ([value] if isinstance(value, str) else value or ()) if isinstance(part, str)]
+    return [term.strip() for text in texts for term in _SEPARATORS.split(text) if term.strip()]
 
 
 @functools.cache
 def demo_lexicon(group: str, dimension: str) -> tuple[str, ...]:
     """Return the terms of a dimension in the demo songs, most used first.
 
-    Raises
-    ------
-    UnknownNameError
-        No such group or dimension.
-
+    Raises `UnknownNameError`: no such group or dimension.
     """
     if dimension not in DIMENSIONS.get(group, {}):
         raise UnknownNameError("dimension", dimension, DIMENSIONS.get(group, {}))

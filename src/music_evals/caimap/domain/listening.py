@@ -24,23 +24,6 @@ from typing import Final, NamedTuple
 from music_evals.caimap.domain.values import PlaybackEvent
 from music_evals.errors import InvalidAnnotationError
 
-__all__ = [
-    "AHEAD",
-    "EVENT_KINDS",
-    "LONGEST_STRETCH",
-    "MAX_GAP",
-    "MAX_PAUSE",
-    "REST",
-    "SILENT_START",
-    "SLACK",
-    "Listening",
-    "broken_rules",
-    "check_event",
-    "check_listening",
-    "listening_of",
-    "suggests_break",
-]
-
 EVENT_KINDS: Final = (
     "play", "pause", "seek", "rate", "beat", "ended", "write", "paste", "blocked", "hidden", "shown",
 )  # fmt: skip
@@ -219,24 +202,3 @@ LONGEST_STRETCH: Final = dt.timedelta(minutes=50)
 
 REST: Final = dt.timedelta(minutes=10)
 """Between two acts, which counts as a rest."""
-
-
-def suggests_break(acts: Sequence[dt.datetime], now: dt.datetime) -> bool:
-    """Tell whether somebody has worked for long without a rest.
-
-    Examples
-    --------
-    >>> noon = dt.datetime(2026, 3, 4, 12, tzinfo=dt.UTC)
-    >>> acts = [noon + dt.timedelta(minutes=at) for at in range(0, 52, 4)]
-    >>> suggests_break(acts, acts[-1]), suggests_break(acts, acts[-1] + 3 * REST)
-    (False, False)
-    >>> suggests_break(acts, acts[-1] + dt.timedelta(minutes=3))
-    True
-
-    """
-    began = now
-    for act in reversed(acts):
-        if began - act >= REST:
-            break
-        began = act
-    return now - began >= LONGEST_STRETCH

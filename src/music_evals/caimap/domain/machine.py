@@ -16,26 +16,6 @@ from typing import Final, NamedTuple
 from music_evals.caimap.domain.values import ROLES, Person, Task
 from music_evals.errors import MusicEvalsError, UnknownNameError
 
-__all__ = [
-    "FIRST_SONG_STATE",
-    "FIRST_TASK_STATE",
-    "KINDS_OF_ROLE",
-    "LIVE_TASK_STATES",
-    "RIGHTS",
-    "SONG",
-    "SYSTEM",
-    "TASK",
-    "ForbiddenError",
-    "ForbiddenStepError",
-    "Machine",
-    "Step",
-    "check_right",
-    "drawing",
-    "may_open",
-    "states",
-    "step",
-]
-
 SYSTEM: Final = "system"
 """Who takes the steps that follow from others."""
 

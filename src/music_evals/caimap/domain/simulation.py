@@ -177,19 +177,7 @@ class _Annotator:
 
 
 def simulate(plan: Plan) -> list[Outcome]:
-    """Let annotators of all habits work.
-
-    Parameters
-    ----------
-    plan
-        What is simulated.
-
-    Returns
-    -------
-    list of Outcome
-        One a habit, in their order.
-
-    """
+    """Let annotators of all habits work: one outcome a habit, in their order."""
     outcomes = []
     for place, habit in enumerate(plan.habits):
         rngs = [np.random.default_rng([plan.seed, place, number]) for number in range(plan.annotators)]
@@ -235,7 +223,22 @@ def _week(person: _Annotator, plan: Plan, week: int) -> None:
         if habit.rests(song, any(person.sampled[first : week * plan.tasks])):  # what a closed week has shown
             habit = plan.habits[habit.resting]
         duration = float(person.rng.uniform(120, 300))
-        accuracy, warned = _structured(person, habit, plan, song, duration)
+        # accuracy and warning of a structure: its passes meet, and an inspector finds the truth
+        truth, wrong = (_song(np.random.default_rng([plan.seed, song, person.number, side])) for side in (0, 1))
+        ours, theirs = (
+            _annotated(truth, wrong, pass_habit, person) for pass_habit in (habit, plan.habits[habit.partner])
+        )
+        events = _played(person.rng, habit, habit.played * duration)
+        page_sec = max(events[-1].received_sec, person.rng.uniform(*habit.page) * duration)
+        person.visits.append(grades.Visit(page_sec, events[0].received_sec, duration))
+        listening = listening_of(events if habit.played else [], duration)
+        warned = grades.structure_warning(ours, person.structures, listening, person.visits)
+        person.structures.append(ours)
+        is_seen = warned or is_drawn(f"structure/{song}/{person.number}", seed=plan.seed, share=plan.share)
+        accepted = ours if structure.congruent(ours, theirs) and not is_seen else truth
+        if not warned and grades.agree_on_wrong(ours, theirs, accepted):
+            warned = "wrong_together"
+        accuracy = structure.agreement(ours, accepted)
         accuracies.append(accuracy)
         warnings += [kind for kind in (warned, _described(person, habit, duration)) if kind]
         deserves = float(np.clip(person.rng.normal(habit.points, habit.points_sd), 0, 100))
@@ -254,26 +257,6 @@ def _week(person: _Annotator, plan: Plan, week: int) -> None:
     else:
         person.entered += entered
         person.cents += cents
-
-
-# type A
-
-
-def _structured(person: _Annotator, habit: Habit, plan: Plan, song: int, duration: float) -> tuple[float, str]:
-    """Return accuracy and warning of a structure: its passes meet, and an inspector finds the truth."""
-    truth, wrong = (_song(np.random.default_rng([plan.seed, song, person.number, side])) for side in (0, 1))
-    ours, theirs = (_annotated(truth, wrong, pass_habit, person) for pass_habit in (habit, plan.habits[habit.partner]))
-    events = _played(person.rng, habit, habit.played * duration)
-    page_sec = max(events[-1].received_sec, person.rng.uniform(*habit.page) * duration)
-    person.visits.append(grades.Visit(page_sec, events[0].received_sec, duration))
-    listening = listening_of(events if habit.played else [], duration)
-    warned = grades.structure_warning(ours, person.structures, listening, person.visits)
-    person.structures.append(ours)
-    is_seen = warned or is_drawn(f"structure/{song}/{person.number}", seed=plan.seed, share=plan.share)
-    accepted = ours if structure.congruent(ours, theirs) and not is_seen else truth
-    if not warned and grades.agree_on_wrong(ours, theirs, accepted):
-        warned = "wrong_together"
-    return structure.agreement(ours, accepted), warned
 
 
 def _song(rng: np.random.Generator) -> Structure:

@@ -17,24 +17,6 @@ from typing import Any, Final, NamedTuple
 from music_evals.caimap.domain.values import Section, Song, Structure
 from music_evals.errors import InvalidAnnotationError, importing
 
-__all__ = [
-    "MAX_LINE",
-    "MAX_LINES",
-    "MAX_THEME",
-    "SCREENING_REASONS",
-    "Difference",
-    "agreement",
-    "check_screening",
-    "check_structure",
-    "congruent",
-    "differences",
-    "flat_lines",
-    "line_times",
-    "merge",
-    "pre_annotated",
-    "usual_readings",
-]
-
 SCREENING_REASONS: Final = ("poor_audio", "pornography_or_violence", "not_only_chinese", "other")
 """Why a song may be skipped; ``"other"`` needs a note."""
 

@@ -61,24 +61,14 @@ class TimedLine:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Song:
-    """A song as it comes to the platform.
+    """A song as it comes to the platform; what is not known is empty.
 
-    Parameters
-    ----------
-    title, artist, genre, album
-        As known; empty where not.
-    cluster
-        Of the embeddings of the preparation; songs of one sound alike. None where that step was left out.
-    timed_lyrics, timed_sections
-        Lines with times, and such lines with their sections, where they are known; CaiMD has different times in both.
-    automatic
-        Which of these fields a program wrote before people came, and which program: (field, program) each.
+    The cluster is one of the embeddings of the preparation: songs of one sound alike. `timed_lyrics` and
+    `timed_sections` are lines with times, and such lines with their sections; CaiMD has different times in both.
+    `automatic` says which of these fields a program wrote before people came: (field, program) each.
 
-    Raises
-    ------
-    InvalidAnnotationError
-        No id, no line, a recording without length, or as many marks as no lyrics have.
-
+    Raises `InvalidAnnotationError` without id or line, for a recording without length, or as many marks as no lyrics
+    have.
     """
 
     id: str  # its name in the study and in the export
@@ -132,16 +122,11 @@ class Person:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Section:
-    """A section of a song with the pattern of each of its lines.
+    """A section of a song with the pattern of each of its lines: ``c`` a character, ``R`` the last one that rhymes.
 
-    Parameters
-    ----------
-    rhyme
-        Patterns of the phrases: ``c`` a character, ``R`` the last one of a line that rhymes, a space a pause.
-    readings
-        Of the last character of each phrase, where an annotator corrected it: pinyin with ü and its tone, 5 for none
-        (``"hang2"``, ``"nü3"``, ``"le5"``); empty for a phrase that is read as programs do, as all are if left out.
-
+    A space is a pause. `readings` are those of the last character of each phrase, where an annotator corrected it:
+    pinyin with ü and its tone, 5 for none (``"hang2"``, ``"nü3"``, ``"le5"``); empty for a phrase that is read as
+    programs do, as all are if left out.
     """
 
     label: str  # a kind of `SECTION_KINDS` and a number, as ``"verse1"``
@@ -228,14 +213,9 @@ class Tagged:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Effects:
-    """The closed questions on sound.
+    """The closed questions on sound; None where one was not answered, in songs that were imported finished.
 
-    Parameters
-    ----------
-    live, lo_fi
-        It is a recording of a concert; it is meant to sound old or rough. None, as of `clear`, where that was not
-        answered: in songs that were imported finished.
-
+    `live` is a recording of a concert, `lo_fi` one that is meant to sound old or rough.
     """
 
     clear: bool | None  # the sound is clear
@@ -254,12 +234,7 @@ class Effects:
 class Description:
     """The annotation of a type B task: one person's description of a song.
 
-    Parameters
-    ----------
-    dimensions
-        Name of a dimension -> what is said of it: all of `music_evals.annotations.DIMENSIONS` of the group but
-        `AUDIO_EFFECTS`.
-
+    `dimensions` are all of `music_evals.annotations.DIMENSIONS` of the group but `AUDIO_EFFECTS`.
     """
 
     group: str  # ``"professional"`` or ``"amateur"``
@@ -326,12 +301,8 @@ class Task:
 class PlaybackEvent:
     """One thing that the player or the editor of a page reported.
 
-    Parameters
-    ----------
-    kind
-        ``"play"``, ``"pause"``, ``"seek"``, ``"rate"``, ``"beat"`` (the player is still playing), ``"ended"``,
-        ``"write"``, ``"paste"``, ``"blocked"`` (a paste that the page kept away), ``"hidden"`` or ``"shown"``.
-
+    The kind is ``"play"``, ``"pause"``, ``"seek"``, ``"rate"``, ``"beat"`` (the player is still playing), ``"ended"``,
+    ``"write"``, ``"paste"``, ``"blocked"`` (a paste that the page kept away), ``"hidden"`` or ``"shown"``.
     """
 
     kind: str
@@ -362,14 +333,8 @@ class ScoreSheet:
 class FinishedSong:
     """A song that has passed all phases, as the export takes it.
 
-    Parameters
-    ----------
-    structure_people
-        Ids of who annotated the accepted structure: both annotators, or the inspector who settled it too.
-    consent
-        Version of the text that they have consented to; where they accepted their invitations under different ones, all
-        of these with commas.
-
+    `structure_people` are both annotators of the accepted structure, or the inspector who settled it too; `consent`
+    names the versions of the text that they have consented to, with commas.
     """
 
     song: Song  # as imported

@@ -243,18 +243,11 @@ class DemoWork:
         captions = [row["professional"]["dimensions"]["musical_genres"]["tags"] for row in self.rows.values()]
         built = lexica.build_lexicon(captions, source="the demo songs of CaiMD", licence="Apache-2.0")
         managing.keep_lexica(self.service, self._admin, "professional", {"musical_genres": built})
-        self._practise()
-        for number in range(WEEKS):
-            self._week(number)
-        self._today()
-        self.clock.move_to(self.present)
-
-    def _practise(self) -> None:
-        """Let annotators practise; inspectors accept two of the structures, score, and discuss one item."""
+        # let annotators practise; inspectors accept two of the structures, score, and discuss one item
         service, first, second = self.service, self.people["inspector1"], self.people["inspector2"]
-        for name, count in _TRAINED.items():
+        for trained, count in _TRAINED.items():
             for _ in range(count):
-                self._hand_in(name, self._begin(self.people[name], training.take_training))
+                self._hand_in(trained, self._begin(self.people[trained], training.take_training))
         for model in training.models(service, first)[:2]:
             training.set_model(service, first, model.song.id, model.version, structure_of_row(self.rows[model.song.id]))
         items = sorted(training.practice(service, first).scores)
@@ -264,6 +257,18 @@ class DemoWork:
         training.discuss(service, second, items[0], "标签都很普通，创新性我只给一半。")
         training.discuss(service, first, items[0], "和歌曲相符，我觉得不该扣这么多。")
         training.discuss(service, self._admin, items[0], "创新性看是否说出这首歌的特点，请按这个再打一轮。")
+        for number in range(WEEKS):
+            self._week(number)
+        # leave a day in the middle of its work: tasks handed in, one begun, questions asked and answered
+        self.clock.move_to(self.present - dt.timedelta(hours=3))
+        for name in ("professional1", "amateur1"):
+            self._hand_in(name, self._begin(self.people[name]))
+        who = self.people["professional3"]
+        self._begin(who)
+        for name, question, place, answer in _ANSWERS:
+            managing.post_message(self.service, self.people[name], question, place=place)
+            managing.post_message(self.service, self._admin, answer, thread=self.people[name])
+        self.clock.move_to(self.present)
 
     # weeks
 
@@ -282,7 +287,7 @@ class DemoWork:
             self.clock.move_to(monday + dt.timedelta(days=day, hours=1))
             for name, count in counts.items():
                 for _ in range(count):
-                    self._annotate(name)
+                    self._hand_in(name, self._begin(self.people[name]))
         if number in _LEFT_OUT:
             self._skip(_LEFT_OUT[number])
         self.clock.move_to(monday + dt.timedelta(days=4, hours=8))
@@ -297,17 +302,6 @@ class DemoWork:
         if number == 1:
             self._verify()
 
-    def _today(self) -> None:
-        """Leave a day in the middle of its work: tasks handed in, one begun, questions asked and answered."""
-        self.clock.move_to(self.present - dt.timedelta(hours=3))
-        for name in ("professional1", "amateur1"):
-            self._annotate(name)
-        who = self.people["professional3"]
-        self._begin(who)
-        for name, question, place, answer in _ANSWERS:
-            managing.post_message(self.service, self.people[name], question, place=place)
-            managing.post_message(self.service, self._admin, answer, thread=self.people[name])
-
     # annotators
 
     def _begin(self, who: int, take: Callable[[StudyService, int], Task | None] = annotating.take_next) -> int:
@@ -317,10 +311,6 @@ class DemoWork:
             raise LookupError("the demo gives its people more work than there is")
         annotating.open_task(self.service, who, task.id)
         return task.id
-
-    def _annotate(self, name: str) -> None:
-        """Let somebody do their next task."""
-        self._hand_in(name, self._begin(self.people[name]))
 
     def _hand_in(self, name: str, number: int) -> None:
         """Let somebody listen, write and hand in what they have begun."""

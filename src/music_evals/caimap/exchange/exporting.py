@@ -52,13 +52,7 @@ def anonymous(person: int, key: bytes) -> str:
 def read_key(path: Path) -> bytes:
     """Return the key of a study's exports, made at the first one, or at one of several, and its owner's alone to read.
 
-    Raises
-    ------
-    OutputError
-        It cannot be written or read.
-    InvalidInputError
-        The file holds something else.
-
+    Raises `OutputError`: it cannot be written or read; `InvalidInputError`: the file holds something else.
     """
     try:
         if not path.exists():
@@ -89,31 +83,14 @@ def _make_key(path: Path) -> None:
 
 
 def export_songs(finished: Sequence[FinishedSong], out: Path, *, key: bytes, title: str = "") -> Exported:
-    """Write finished songs as a data set that `load_dataset` reads.
+    """Write the songs of `services.managing.finished_songs` into a new or empty folder that `load_dataset` reads.
 
-    ``data/songs`` holds the rows of CaiMD, ``data/work`` who made them under names that say nothing, what they
-    consented to and the licence of each song; ``release/`` is the same in the files of the published release.
+    ``data/songs`` holds the rows of CaiMD, ``data/work`` who made them under names that say nothing (by the key of
+    `read_key`), what they consented to and the licence of each song; ``release/`` is the same in the files of the
+    published release. The title is that of the study, for the card.
 
-    Parameters
-    ----------
-    finished
-        Of `services.managing.finished_songs`.
-    out
-        An empty or new folder.
-    key
-        Of the names (`read_key`).
-    title
-        Of the study, for the card.
-
-    Raises
-    ------
-    NoDataError
-        No song is finished.
-    InvalidInputError
-        A song without a licence, or whose id or texts the release's files cannot hold.
-    OutputError
-        The folder is not empty, or cannot be written to.
-
+    Raises `NoDataError` where no song is finished, `InvalidInputError` for a song without a licence, or whose id or
+    texts the release's files cannot hold, and `OutputError` where the folder is not empty, or cannot be written to.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -245,19 +222,8 @@ def publish_songs(
     """Put the finished songs of a study on the Hub, in one commit; what they do not hold any more goes.
 
     Earlier commits stay in the history of the data set, and with them what somebody handed in who withdrew since.
-
-    Parameters
-    ----------
-    finished, key, title
-        As of `exporting.export_songs`.
-    name, public, adopt, hub
-        As of `hub.folders.send_folder`.
-
-    Raises
-    ------
-    NoDataError, InvalidInputError, HubForeignError, HubError
-        As of `exporting.export_songs` and `hub.folders.send_folder`.
-
+    Songs, key and title are those of `export_songs`, the other parameters those of `hub.folders.send_folder`; so are
+    the errors.
     """
     with tempfile.TemporaryDirectory() as folder:
         exported = export_songs(finished, Path(folder) / "export", key=key, title=title)

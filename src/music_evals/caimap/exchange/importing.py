@@ -41,11 +41,7 @@ MAX_ROWS: Final = 100_000
 class SongTable(NamedTuple):
     """What a table holds.
 
-    Attributes
-    ----------
-    songs
-        To be taken in. `audio` is the name in the folder of the recordings, until `keep_recordings` has copied them.
-
+    The `audio` of a song is the name in the folder of the recordings, until `keep_recordings` has copied them.
     """
 
     songs: list[Song]
@@ -59,37 +55,17 @@ def read_songs(
     licence: str = "",
     prepared: Mapping[str, Automatic] | None = None,
 ) -> SongTable:
-    """Read the songs of a study.
+    """Read the songs of a study, with the length of each recording as it was decoded.
 
-    Parameters
-    ----------
-    table
-        JSON Lines: ``id``, ``lines`` (phrases) and ``audio`` (a file of the folder) each; perhaps ``title``, ``artist``
-        (list), ``genre``, ``album``, ``cluster``, ``rhymes`` (one mark a line), ``theme`` and ``licence``. Null is as
-        if the column were not there.
-    audio
-        Folder of the recordings.
-    licence
-        Of the recording and the lyrics of songs whose row names none.
-    prepared
-        What programs found (`prepared.read_prepared`), by the id of a song or, where that is not its name there, by the
-        column ``prepared``. It fills the columns ``lines``, ``rhymes``, ``cluster`` and ``theme`` where a row leaves
-        them out, and says so in `Song.automatic`.
+    The table is JSON Lines: ``id``, ``lines`` (phrases) and ``audio`` (a file of the folder `audio`) each; perhaps
+    ``title``, ``artist`` (list), ``genre``, ``album``, ``cluster``, ``rhymes`` (one mark a line), ``theme`` and
+    ``licence``, which `licence` is where a row names none. Null is as if the column were not there. `prepared` is what
+    programs found (`prepared.read_prepared`), by the id of a song or, where that is not its name there, by the column
+    ``prepared``: it fills the columns ``lines``, ``rhymes``, ``cluster`` and ``theme`` where a row leaves them out, and
+    says so in `Song.automatic`.
 
-    Returns
-    -------
-    SongTable
-        With the length of each recording as it was decoded.
-
-    Raises
-    ------
-    InvalidInputError
-        A row breaks a rule: its number and the reason. Nothing was imported.
-    NoDataError
-        There is no row, or none is in the sample.
-    UnreadableFileError
-        The table cannot be read.
-
+    Raises `InvalidInputError` where a row breaks a rule (its number and the reason; nothing was imported),
+    `NoDataError` without a row, or one in the sample, and `UnreadableFileError` where the table cannot be read.
     """
     rows = list(_rows(table))
     if not rows:
@@ -124,23 +100,8 @@ def keep_recordings(
 ) -> list[Song]:
     """Copy recordings into the folder of a study, each under the hash of its content: none takes another's place.
 
-    Parameters
-    ----------
-    songs
-        Of `read_songs`.
-    source, target
-        Folder of the recordings, and that of the study.
-
-    Returns
-    -------
-    list of Song
-        With `audio` as the recordings are called in the study.
-
-    Raises
-    ------
-    OutputError
-        The folder cannot be written to.
-
+    Returns the songs of `read_songs` with the names of the copies; raises `OutputError` where the folder cannot be
+    written to.
     """
     return [dataclasses.replace(song, audio=_copy_recording(Path(source, song.audio), Path(target))) for song in songs]
 
@@ -164,22 +125,11 @@ def _copy_recording(recording: Path, folder: Path) -> str:
 def read_finished(dataset: str | os.PathLike[str], config: str, split: str, *, licence: str) -> list[FinishedSong]:
     """Read songs that were annotated elsewhere, from a data set with the columns of CaiMD.
 
-    Parameters
-    ----------
-    dataset, config, split
-        As of `datasets.caimd.schema.load_rows`: a name, a folder such as one that an export wrote, or an id on the Hub.
-    licence
-        Of their recordings and lyrics, which the columns do not hold.
+    Data set, config and split are those of `datasets.caimd.schema.load_rows`: a name, a folder such as one that an
+    export wrote, or an id on the Hub. The licence is of their recordings and lyrics, which the columns do not hold.
 
-    Raises
-    ------
-    InvalidInputError
-        No licence, or a row breaks a rule: its number and the reason. Nothing was imported.
-    NoDataError
-        There is no row.
-    UnknownNameError
-        There is no such data set, config or split.
-
+    Raises `InvalidInputError` without a licence, or where a row breaks a rule (its number and the reason; nothing was
+    imported), `NoDataError` without a row, and `UnknownNameError` without such a data set, config or split.
     """
     licence = _text("licence", licence)
     if not licence:
@@ -265,9 +215,19 @@ def _song(row: Mapping[str, Any], audio: Path, licence: str, prepared: Automatic
             f"the recording has {duration_sec:.2f} s, and {late[0].text!r} begins at {late[0].start:.2f} s; these are "
             "the lyrics of another one"
         )
+    lines = _list("lines", row.get("lines"))
+    if len(lines) > MAX_LINES:
+        raise InvalidInputError(f"lines must be at most {MAX_LINES}, got {len(lines)}")
+    read = tuple(_text(f"line {number}", line, MAX_LINE) for number, line in enumerate(lines, 1))
+    share = chinese_share("\n".join(read))
+    if any(read) and share < LEAST_CHINESE:
+        raise InvalidInputError(
+            f"its lyrics are not Chinese: {share:.0%} of the letters are, and {LEAST_CHINESE:.0%} must be; lyrics in "
+            "other languages cannot be annotated here"
+        )
     song = Song(
         id=_id(row),
-        lines=_lyrics(row),
+        lines=read,
         duration_sec=duration_sec,
         audio=row["audio"],
         artist=artist,
@@ -279,20 +239,6 @@ def _song(row: Mapping[str, Any], audio: Path, licence: str, prepared: Automatic
     )
     pre_annotated(song)  # what the editor begins with
     return song
-
-
-def _lyrics(row: Mapping[str, Any]) -> tuple[str, ...]:
-    lines = _list("lines", row.get("lines"))
-    if len(lines) > MAX_LINES:
-        raise InvalidInputError(f"lines must be at most {MAX_LINES}, got {len(lines)}")
-    read = tuple(_text(f"line {number}", line, MAX_LINE) for number, line in enumerate(lines, 1))
-    share = chinese_share("\n".join(read))
-    if any(read) and share < LEAST_CHINESE:
-        raise InvalidInputError(
-            f"its lyrics are not Chinese: {share:.0%} of the letters are, and {LEAST_CHINESE:.0%} must be; lyrics in "
-            "other languages cannot be annotated here"
-        )
-    return read
 
 
 def _text(column: str, value: Any, most: int = MAX_THEME) -> str:

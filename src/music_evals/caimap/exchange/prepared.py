@@ -20,15 +20,7 @@ _FILES: Final = "automatic/test-*.parquet"
 
 
 class Automatic(NamedTuple):
-    """What programs found of a song.
-
-    Attributes
-    ----------
-    columns
-        Column of the table of songs -> its value: ``lines``, ``rhymes``, ``cluster`` and ``theme``, as far as they were
-        found.
-
-    """
+    """What programs found of a song: ``lines``, ``rhymes``, ``cluster`` and ``theme``, as far as they were found."""
 
     columns: Mapping[str, Any]
     makers: Mapping[str, str]  # the same columns -> which program
@@ -38,27 +30,10 @@ class Automatic(NamedTuple):
 
 
 def read_prepared(folder: str | os.PathLike[str]) -> dict[str, Automatic]:
-    """Read what `music-evals prepare` wrote.
+    """Read what `music-evals prepare` wrote: name of a song there -> what was found of it.
 
-    Parameters
-    ----------
-    folder
-        Of its results, with the data set whose config is ``automatic``.
-
-    Returns
-    -------
-    dict
-        Name of a song there -> what was found of it.
-
-    Raises
-    ------
-    InvalidInputError
-        Two rows are of one song.
-    NoDataError
-        There is no such data set.
-    UnreadableFileError
-        It cannot be read, or has other columns.
-
+    Raises `InvalidInputError` where two rows are of one song, `NoDataError` without the data set whose config is
+    ``automatic``, and `UnreadableFileError` where that cannot be read, or has other columns.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -74,53 +49,36 @@ def read_prepared(folder: str | os.PathLike[str]) -> dict[str, Automatic]:
             for row in rows:
                 if row["song"] in prepared:
                     raise InvalidInputError(f"{path}: two rows are of the song {row['song']!r}; prepare the songs anew")
-                prepared[row["song"]] = _automatic(row)
+                # clusters, sample and themes are columns of some versions and steps alone
+                timed = tuple(TimedLine(line["start_sec"], line["text"]) for line in row["lines"] if line["text"])
+                columns: dict[str, Any] = {"lines": [line.text for line in timed]}
+                steps = {"lines": "alignment", "rhymes": "rhymes", "cluster": "clusters", "theme": "themes"}
+                if row["sections"]:
+                    columns |= {
+                        "lines": [line for section in row["sections"] for line in section["lines"]],
+                        "rhymes": [mark for section in row["sections"] for mark in section["rhymes"]],
+                    }
+                    steps["lines"] = "rhymes"
+                theme = row.get("theme") or {"text": None}
+                columns |= {"cluster": row.get("cluster"), "theme": theme["text"]}
+                present = {name: value for name, value in columns.items() if value not in (None, [], "")}
+                makers = {name: f"{PROGRAM}, {steps[name]}" for name in present}
+                if "theme" in present:
+                    makers["theme"] += (
+                        f": {', '.join(theme[part] for part in ('model', 'state', 'day') if theme[part])}"
+                    )
+                failures = tuple(f"{failure['step']}: {failure['error']}" for failure in row["failures"])
+                prepared[row["song"]] = Automatic(present, makers, timed, row.get("sampled"), failures)
         except (OSError, pa.ArrowException, KeyError, TypeError) as error:
             raise UnreadableFileError(f"{path}: not what music-evals prepare writes ({error!r})") from error
     return prepared
 
 
-def _automatic(row: Mapping[str, Any]) -> Automatic:
-    # clusters, sample and themes are columns of some versions and steps alone
-    timed = tuple(TimedLine(line["start_sec"], line["text"]) for line in row["lines"] if line["text"])
-    columns: dict[str, Any] = {"lines": [line.text for line in timed]}
-    steps = {"lines": "alignment", "rhymes": "rhymes", "cluster": "clusters", "theme": "themes"}
-    if row["sections"]:
-        columns |= {
-            "lines": [line for section in row["sections"] for line in section["lines"]],
-            "rhymes": [mark for section in row["sections"] for mark in section["rhymes"]],
-        }
-        steps["lines"] = "rhymes"
-    theme = row.get("theme") or {"text": None}
-    columns |= {"cluster": row.get("cluster"), "theme": theme["text"]}
-    present = {name: value for name, value in columns.items() if value not in (None, [], "")}
-    makers = {name: f"{PROGRAM}, {steps[name]}" for name in present}
-    if "theme" in present:
-        makers["theme"] += f": {', '.join(theme[part] for part in ('model', 'state', 'day') if theme[part])}"
-    failures = tuple(f"{failure['step']}: {failure['error']}" for failure in row["failures"])
-    return Automatic(present, makers, timed, row.get("sampled"), failures)
-
-
 def filled(row: Mapping[str, Any], automatic: Automatic) -> tuple[dict[str, Any], tuple[tuple[str, str], ...]]:
     """Fill what a row of the table of songs leaves out.
 
-    Parameters
-    ----------
-    row
-        Whose own values stay.
-    automatic
-        Of its song.
-
-    Returns
-    -------
-    tuple
-        The row, and for `Song.automatic` which columns a program wrote, with its name; ``timed_lyrics`` among them.
-
-    Raises
-    ------
-    InvalidInputError
-        Neither has lyrics, or marks of rhyme were found for other lines than the row has.
-
+    Returns the row, and which columns which program wrote (`Song.automatic`). Raises `InvalidInputError` where neither
+    has lyrics, or marks of rhyme were found for other lines than the row has.
     """
     if "lines" not in row and "lines" not in automatic.columns:
         why = f" ({'; '.join(automatic.failures)})" if automatic.failures else ""

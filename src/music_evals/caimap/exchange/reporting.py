@@ -37,29 +37,10 @@ def agreement_values(agreement: StudyAgreement, language: str) -> dict[str, Any]
 
 
 def write_report(agreement: StudyAgreement, out: Path, *, language: str = "zh") -> list[Path]:
-    """Write ``agreement.html`` and a CSV a table, with names of columns as in `caimap.consistency`.
+    """Write ``agreement.html`` and a CSV a table into a folder, in ``"zh"`` or ``"en"``; return what was written.
 
-    Parameters
-    ----------
-    agreement
-        Of `services.oversight.study_agreement`.
-    out
-        Folder; it is made.
-    language
-        Of the page, ``"zh"`` or ``"en"``.
-
-    Returns
-    -------
-    list of Path
-        What was written.
-
-    Raises
-    ------
-    UnknownNameError
-        No such language.
-    OutputError
-        The folder cannot be written to.
-
+    The agreement is of `services.oversight.study_agreement`, the columns are those of `caimap.consistency`. Raises
+    `UnknownNameError` for another language, and `OutputError` where the folder cannot be written to.
     """
     tables = agreement_values(agreement, language)
     contents = {"agreement.html": _page("agreement", "agreement_tables.html", language, **tables)}
@@ -71,20 +52,8 @@ def write_report(agreement: StudyAgreement, out: Path, *, language: str = "zh") 
 def write_pictures(export: str | os.PathLike[str], out: Path, *, language: str = "zh") -> Path:
     """Draw what an export holds into ``pictures.html``: sections, lines, and the most frequent tags of each dimension.
 
-    Parameters
-    ----------
-    export
-        Folder that `caimap.exporting.export_songs` wrote.
-    out, language
-        As of `write_report`.
-
-    Raises
-    ------
-    UnknownNameError
-        No such folder, nothing was exported to it, or no such language.
-    OutputError
-        The folder cannot be written to.
-
+    Raises `UnknownNameError` where nothing was exported to that folder, or for another language, and `OutputError`
+    where `out` cannot be written to.
     """
     rows, text = load_rows("songs", "test", dataset=export), translator(language)
     parts = [part for row in rows for part in row["structure"]]

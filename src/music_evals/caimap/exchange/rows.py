@@ -66,23 +66,9 @@ def _described(description: Description) -> dict[str, Any]:
 def finished_of(row: Mapping[str, Any], *, licence: str) -> FinishedSong:
     """Return the finished song of a row, by nobody yet (`services.managing.add_finished` says by whom).
 
-    Parameters
-    ----------
-    row
-        With all columns.
-    licence
-        Of the recording and the lyrics, which the rows do not say.
-
-    Returns
-    -------
-    FinishedSong
-        Whose row is this one: ``row_of(finished_of(row)) == row``. It has no recording.
-
-    Raises
-    ------
-    InvalidAnnotationError
-        The row breaks a rule of the values, lacks a column, or holds something that a finished song cannot.
-
+    It has no recording, and ``row_of(finished_of(row)) == row``; the rows do not say the licence. Raises
+    `InvalidAnnotationError` where a row breaks a rule of the values, lacks a column, or holds something that a finished
+    song cannot.
     """
     try:
         finished = _finished(row, licence)

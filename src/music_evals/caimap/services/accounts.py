@@ -27,39 +27,6 @@ if TYPE_CHECKING:
 
     from music_evals.caimap.domain.values import Person
 
-__all__ = [
-    "MIN_PASSWORD",
-    "SESSION",
-    "STAND_INS",
-    "SignInError",
-    "Visit",
-    "accept",
-    "check_free",
-    "check_invitation",
-    "checked_name",
-    "confirm",
-    "consent_of",
-    "create_first_admin",
-    "end_sessions",
-    "first_administrator",
-    "has_people",
-    "hash_of",
-    "invite",
-    "is_confirmed_by_name",
-    "join",
-    "new_session",
-    "open_session",
-    "reset_link",
-    "reset_links",
-    "set_language",
-    "set_password",
-    "sign_in",
-    "sign_out_all",
-    "stand_in",
-    "stand_ins",
-    "visit",
-]
-
 __getattr__ = module_getattr(__name__, {"found": "create_first_admin", "speak": "set_language"})
 
 MIN_PASSWORD: Final = 10
@@ -281,7 +248,7 @@ def reset_link(service: StudyService, who: int, person: int) -> str:
         for link in reset_links(session, person):
             session.delete(link)
         value = {"person": person, "expires": (service.clock() + RESET).isoformat()}
-        session.add(SettingRow(name=_link_name(token), value=value))
+        session.add(SettingRow(name=f"{_RESET}{hash_of(token)[:34]}", value=value))
         service.note(session, acting, "person", str(person), "reset")
     return token
 
@@ -291,7 +258,7 @@ def set_password(service: StudyService, token: str, password: str) -> None:
     _check_password(password)
     hashed = _hasher().hash(password)
     with service.store.writing() as session:
-        link = session.get(SettingRow, _link_name(token), with_for_update=True)
+        link = session.get(SettingRow, f"{_RESET}{hash_of(token)[:34]}", with_for_update=True)
         row = None if link is None else session.get(PersonRow, link.value["person"], with_for_update=True)
         if (
             link is None
@@ -313,10 +280,6 @@ def end_sessions(service: StudyService, who: int, person: int) -> None:
             raise InvalidInputError(f"there is no person {person}", kind="no_person", found=person)
         session.execute(delete(SessionRow).where(SessionRow.person == person))
         service.note(session, acting, "person", str(person), "end_sessions")
-
-
-def _link_name(token: str) -> str:
-    return f"{_RESET}{hash_of(token)[:34]}"
 
 
 def reset_links(session: Session, person: int) -> list[SettingRow]:

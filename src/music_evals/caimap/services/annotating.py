@@ -23,9 +23,6 @@ from music_evals.errors import InvalidAnnotationError, InvalidInputError
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session
 
-__all__ = ["open_task", "pass_tasks", "record", "restart_listening", "save", "screen", "submit", "take_next",
-    "task_listening", "warn"]  # fmt: skip
-
 __getattr__ = module_getattr(__name__, {"heard": "task_listening"})
 
 HANDED_IN: Final = ("submitted", "sampled", "accepted")

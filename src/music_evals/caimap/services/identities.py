@@ -22,19 +22,6 @@ from music_evals.errors import InvalidInputError
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session
 
-__all__ = [
-    "ATTEMPT",
-    "Attempt",
-    "Ways",
-    "begin_joining",
-    "begin_linking",
-    "begin_sign_in",
-    "finish",
-    "take",
-    "unlink",
-    "ways",
-]
-
 ATTEMPT: Final = dt.timedelta(minutes=10)
 """From the beginning of a sign-in to its end."""
 

@@ -23,18 +23,6 @@ from music_evals.errors import InvalidAnnotationError
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session
 
-__all__ = [
-    "Settled",
-    "Unsettled",
-    "add_sheet",
-    "score",
-    "settle",
-    "settlements",
-    "unsettled",
-    "verify_settlement",
-    "waiting",
-]
-
 
 def waiting(service: StudyService, who: int) -> tuple[list[str], list[int]]:
     """List what waits for inspectors."""
@@ -45,10 +33,7 @@ def waiting(service: StudyService, who: int) -> tuple[list[str], list[int]]:
 
 
 def settle(service: StudyService, who: int, song: str, version: int, accepted: Structure) -> None:
-    """Settle a song that waits for it: with one of its structures, an edited one, or a third.
-
-    Both annotators are warned who handed in the same, where that is far from what is accepted.
-    """
+    """Settle a song that waits for it: with one of its structures, an edited one, or a third."""
     structure.check_structure(accepted)
     with service.writing(who, "inspect", locked=True) as (session, person):
         row = service.song(session, song, version)

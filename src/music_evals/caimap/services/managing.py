@@ -27,26 +27,6 @@ from music_evals.errors import InvalidInputError
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session
 
-__all__ = [
-    "Progress",
-    "add_finished",
-    "add_ledger_entry",
-    "add_songs",
-    "check_new",
-    "close_week",
-    "decide_screening",
-    "finished_songs",
-    "keep_lexica",
-    "ledger_of",
-    "lexica_of",
-    "post_message",
-    "progress",
-    "release",
-    "review_song",
-    "terms_of",
-    "withdraw",
-]
-
 __getattr__ = module_getattr(__name__, {"decide": "review_song", "enter": "add_ledger_entry", "say": "post_message"})
 
 
@@ -77,11 +57,7 @@ def add_songs(service: StudyService, who: int, songs: Iterable[Song]) -> int:
 
 
 def add_finished(service: StudyService, who: int, songs: Iterable[FinishedSong]) -> int:
-    """Take songs into the study that were annotated elsewhere; all of them or none.
-
-    They are finished at once, in the name of two accounts that nobody can sign in to (`accounts.STAND_INS`). Nothing of
-    them is paid, graded or verified.
-    """
+    """Take songs into the study that were annotated elsewhere; all of them or none."""
     with service.writing(who, "manage") as (session, person):
         known = set(session.scalars(select(SongRow.id)))
         others = {role: stand_in(service, session, role) for role in STAND_INS}
@@ -115,10 +91,7 @@ def _new_song(session: Session, known: set[str], song: Song, count: int) -> Song
 
 
 def decide_screening(service: StudyService, who: int, song: str, version: int, *, keep: bool) -> None:
-    """Decide on a song that an annotator skipped: leave it out, or give it back to them.
-
-    Whoever has handed in work on a song that is left out is paid for it; open tasks on it are cancelled.
-    """
+    """Decide on a song that an annotator skipped: leave it out, or give it back to them."""
     with service.writing(who, "manage") as (session, person):
         row = service.song(session, song, version)
         service.move(session, row, "keep" if keep else "exclude", person)
@@ -126,27 +99,20 @@ def decide_screening(service: StudyService, who: int, song: str, version: int, *
             for task in pass_tasks(session, song, ("screened",)):
                 service.move(session, task, "resume")
         else:
-            _close_tasks(service, session, song)
-
-
-def _close_tasks(service: StudyService, session: Session, song: str) -> None:
-    """End all tasks of a song that is left out: what was handed in is accepted and paid, the rest is cancelled."""
-    handed_in = ("submitted", "sampled")
-    chosen = select(TaskRow).where(
-        TaskRow.song == song, TaskRow.training.is_(False), TaskRow.state.in_((*OPEN, "screened", *handed_in))
-    )
-    for task in list(session.scalars(chosen.order_by(TaskRow.id))):
-        is_done = task.state in handed_in
-        service.move(session, task, "accept" if is_done else "cancel")
-        if is_done:
-            pay_task(service, session, task)
+            # end all tasks of a song that is left out: what was handed in is accepted and paid, the rest is cancelled
+            handed_in = ("submitted", "sampled")
+            chosen = select(TaskRow).where(
+                TaskRow.song == song, TaskRow.training.is_(False), TaskRow.state.in_((*OPEN, "screened", *handed_in))
+            )
+            for left in list(session.scalars(chosen.order_by(TaskRow.id))):
+                is_done = left.state in handed_in
+                service.move(session, left, "accept" if is_done else "cancel")
+                if is_done:
+                    pay_task(service, session, left)
 
 
 def review_song(service: StudyService, who: int, song: str, version: int, *, returned: Sequence[str] = ()) -> None:
-    """Spot-check a song: let it into the data set, or return descriptions to be made again.
-
-    What a returned description was paid is taken back, as one that an inspector rejects is not paid.
-    """
+    """Spot-check a song: let it into the data set, or return descriptions to be made again."""
     if set(returned) - set(DIMENSIONS):
         raise InvalidInputError(
             f"descriptions are those of {' and '.join(DIMENSIONS)}, got {', '.join(returned)}", kind="kind_of_task"
@@ -161,10 +127,7 @@ def review_song(service: StudyService, who: int, song: str, version: int, *, ret
 
 
 def close_week(service: StudyService, who: int, monday: dt.date) -> dict[int, grades.Week]:
-    """Grade everybody for a week: rewards, penalties, exclusions, and the data of an excluded week discarded.
-
-    What was decided in the week is graded, whenever it was handed in (`people.records`).
-    """
+    """Grade everybody for a week: rewards, penalties, exclusions, and the data of an excluded week discarded."""
     if monday.weekday() or monday > (service.clock() - dt.timedelta(days=7)).date():
         raise InvalidInputError(f"a week begins on a Monday and is closed when it is over, got {monday}", kind="week")
     with service.writing(who, "manage") as (session, person):
@@ -350,7 +313,7 @@ def keep_lexica(service: StudyService, who: int, group: str, built: Mapping[str,
         lexica.check_dimension(group, dimension)
     with service.writing(who, "manage") as (session, person):
         plain = {dimension: lexicon.to_dict() for dimension, lexicon in built.items()}
-        session.merge(SettingRow(name=_setting(group), value=_stored_lexica(session, group) | plain))
+        session.merge(SettingRow(name=f"lexica of {group}", value=_stored_lexica(session, group) | plain))
         for dimension, lexicon in built.items():
             detail = {"terms": len(lexicon.terms), "source": lexicon.source, "licence": lexicon.licence}
             service.note(session, person, "lexicon", f"{group}/{dimension}", "build", detail=detail)
@@ -373,10 +336,6 @@ def terms_of(service: StudyService, group: str, dimension: str) -> Sequence[str]
     return stored["terms"] if stored else lexica.demo_lexicon(group, dimension)
 
 
-def _setting(group: str) -> str:
-    return f"lexica of {group}"
-
-
 def _stored_lexica(session: Session, group: str) -> dict[str, Any]:
-    row = session.get(SettingRow, _setting(group))
+    row = session.get(SettingRow, f"lexica of {group}")
     return {} if row is None else dict(row.value)

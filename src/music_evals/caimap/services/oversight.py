@@ -29,19 +29,6 @@ if TYPE_CHECKING:
     from sqlalchemy import Row
     from sqlalchemy.orm import Session
 
-__all__ = [
-    "Habits",
-    "OpenTask",
-    "StudyAgreement",
-    "Verified",
-    "habits",
-    "open_tasks",
-    "study_agreement",
-    "submissions",
-    "verifications",
-    "verify",
-]
-
 _COUNTED: Final = ("pause", "seek", "hidden", "blocked")
 
 
@@ -176,7 +163,14 @@ def study_agreement(service: StudyService, who: int, encoder: TextEncoder | None
     with service.reading(who, "manage") as (session, _):
         roles = dict(session.execute(select(PersonRow.id, PersonRow.role).where(PersonRow.withdrawn.is_(False))).all())
         passes = _structures(session, set(roles))
-        described = _training_descriptions(session, set(roles))
+        # group -> training song -> what people said of it
+        in_training = select(TaskRow).where(
+            TaskRow.kind.in_(tuple(FORMS)), TaskRow.training.is_(True), TaskRow.state.in_(HANDED_IN)
+        )
+        described: dict[str, dict[str, list[Description]]] = {group: defaultdict(list) for group in FORMS}
+        for trained in session.scalars(in_training.order_by(TaskRow.song, TaskRow.id)):
+            if trained.person in set(roles):
+                described[trained.kind][trained.song].append(Description.from_dict(trained.result or {}))
         sheets = [row for row in session.scalars(select(SheetRow).order_by(SheetRow.id)) if row.inspector in roles]
         columns = (TaskRow.id, TaskRow.person, TaskRow.kind, TaskRow.submitted, TaskRow.agreement)  # and no texts
         chosen = session.execute(select(*columns).where(TaskRow.state != "discarded"))
@@ -187,7 +181,21 @@ def study_agreement(service: StudyService, who: int, encoder: TextEncoder | None
         for group in FORMS
         for coefficient in consistency.tag_agreement(list(described[group].values()), encoder)
     ]
-    weeks = consistency.weeks_of(_measurements(tasks, sheets, roles))
+    measurements = [
+        Measurement(row.person, roles[row.person], "structure_accuracy", row.submitted, row.agreement)
+        for row in tasks.values()
+        if row.submitted is not None and row.agreement is not None
+    ]
+    for sheet in sheets:
+        task = tasks[sheet.task]
+        if sheet.purpose == "assurance" and task.submitted is not None:
+            measurements.append(
+                Measurement(task.person, roles[task.person], "description_points", task.submitted, sheet.total)
+            )
+            measurements.append(
+                Measurement(sheet.inspector, roles[sheet.inspector], "given_points", sheet.moment, sheet.total)
+            )
+    weeks = consistency.weeks_of(measurements)
     return StudyAgreement(
         consistency.structure_agreement(passes) if passes else [],
         tags,
@@ -208,18 +216,6 @@ def _structures(session: Session, people: set[int]) -> list[tuple[Structure, Str
     return [(passes[0], passes[1]) for passes in songs.values() if len(passes) == 2]
 
 
-def _training_descriptions(session: Session, people: set[int]) -> dict[str, dict[str, list[Description]]]:
-    """Return group -> training song -> what people said of it."""
-    chosen = select(TaskRow).where(
-        TaskRow.kind.in_(tuple(FORMS)), TaskRow.training.is_(True), TaskRow.state.in_(HANDED_IN)
-    )
-    descriptions: dict[str, dict[str, list[Description]]] = {group: defaultdict(list) for group in FORMS}
-    for row in session.scalars(chosen.order_by(TaskRow.song, TaskRow.id)):
-        if row.person in people:
-            descriptions[row.kind][row.song].append(Description.from_dict(row.result or {}))
-    return descriptions
-
-
 def _inspectors(tasks: Tasks, sheets: list[SheetRow]) -> list[Coefficient]:
     coefficients: list[Coefficient] = []
     rounds = sorted({int(row.purpose.removeprefix(_TRAINING)) for row in sheets if row.purpose.startswith(_TRAINING)})
@@ -228,29 +224,16 @@ def _inspectors(tasks: Tasks, sheets: list[SheetRow]) -> list[Coefficient]:
             round_sheets = [
                 row for row in sheets if row.purpose == f"{_TRAINING}{number}" and tasks[row.task].kind == group
             ]
-            coefficients += consistency.scoring_agreement([_sheet_of(row) for row in round_sheets], group, number)
+            coefficients += consistency.scoring_agreement(
+                [
+                    ScoreSheet(
+                        row.task, row.inspector, {(name, part): points for name, part, points in row.points}, row.remark
+                    )
+                    for row in round_sheets
+                ],
+                group,
+                number,
+            )
     seconds = {row.task: row.total for row in sheets if row.purpose == "second"}
     firsts = [row for row in sheets if row.purpose == "assurance" and row.task in seconds]
     return coefficients + consistency.verification_agreement([(row.total, seconds[row.task]) for row in firsts])
-
-
-def _sheet_of(row: SheetRow) -> ScoreSheet:
-    return ScoreSheet(row.task, row.inspector, {(name, part): points for name, part, points in row.points}, row.remark)
-
-
-def _measurements(tasks: Tasks, sheets: list[SheetRow], roles: dict[int, str]) -> list[Measurement]:
-    measurements = [
-        Measurement(row.person, roles[row.person], "structure_accuracy", row.submitted, row.agreement)
-        for row in tasks.values()
-        if row.submitted is not None and row.agreement is not None
-    ]
-    for sheet in sheets:
-        task = tasks[sheet.task]
-        if sheet.purpose == "assurance" and task.submitted is not None:
-            measurements.append(
-                Measurement(task.person, roles[task.person], "description_points", task.submitted, sheet.total)
-            )
-            measurements.append(
-                Measurement(sheet.inspector, roles[sheet.inspector], "given_points", sheet.moment, sheet.total)
-            )
-    return measurements

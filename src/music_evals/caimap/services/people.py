@@ -23,23 +23,6 @@ from music_evals.caimap.storage.tables import AuditRow, LedgerRow, PersonRow, Sh
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session
 
-__all__ = [
-    "Caution",
-    "GradedWeek",
-    "Record",
-    "Somebody",
-    "Standing",
-    "cautions",
-    "currency",
-    "earned_in",
-    "graded",
-    "people",
-    "records",
-    "so_far",
-    "standing",
-    "week_span",
-]
-
 
 class Somebody(NamedTuple):
     """An account."""
@@ -191,10 +174,7 @@ def graded(service: StudyService, who: int) -> list[GradedWeek]:
 
 
 def so_far(service: StudyService, who: int) -> grades.Week | None:
-    """Return what this week amounts to for an annotator until now, without what is hidden (`tasks.hidden_tasks`).
-
-    None where nothing was decided or warned of.
-    """
+    """Return what this week amounts to for an annotator until now, without what is hidden (`tasks.hidden_tasks`)."""
     with service.reading(who, "ask") as (session, _):
         record = records(session, grades.week_of(service.clock()), hidden_tasks(service, session, who)).get(who)
         if record is None or not (record.accuracies or record.scores or record.warnings):

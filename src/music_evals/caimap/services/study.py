@@ -45,25 +45,10 @@ def steady_clock(
 class Settings:
     """What a study sets once.
 
-    Parameters
-    ----------
-    seed
-        Of the sample of descriptions and of the order in which songs are given out. It is kept from annotators: who
-        knows it knows the sample.
-    congruent_share
-        Of songs whose passes are equal that an inspector sees all the same, from 0 to 1.
-    release_days
-        Without anything done on a task, after which its place is given to others.
-    consent
-        Version of the text that people consent to; not empty. Who accepts an invitation keeps the version of that day.
-    rates
-        What is paid.
-
-    Raises
-    ------
-    InvalidInputError
-        `share` is refused by `assurance.block_of`, or `congruent_share` lies outside of 0 to 1.
-
+    The seed is of the sample of descriptions and of the order in which songs are given out; it is kept from annotators:
+    who knows it knows the sample. `consent` is the version of the text that people consent to; who accepts an
+    invitation keeps the version of that day. Raises `InvalidInputError` where `share` is refused by
+    `assurance.block_of`, or `congruent_share` lies outside of 0 to 1.
     """
 
     seed: int = 0
@@ -96,16 +81,10 @@ _MAX_CONSENT: Final = 40
 
 
 class StudyService:
-    """A study that is open for work: its store, its clock, and who may do what.
+    """A study that is open for work: its store, its clock, and who may do what; the tables of the store exist.
 
-    Parameters
-    ----------
-    store
-        Database of the study; its tables exist.
-    clock
-        Gives the moment, in UTC; `steady_clock` if left out. One that stands in a week that was closed is behind: the
-        time goes on from the end of that week, so that what is decided now is graded.
-
+    The clock gives the moment, in UTC; it is a `steady_clock` if left out. One that stands in a week that was closed is
+    behind: the time goes on from the end of that week, so that what is decided now is graded.
     """
 
     def __init__(self, store: Store, clock: Callable[[], dt.datetime] | None = None) -> None:
@@ -120,11 +99,7 @@ class StudyService:
     def configure(self, settings: Settings) -> None:
         """Write the settings of a study.
 
-        Raises
-        ------
-        InvalidInputError
-            `consent` is empty or too long.
-
+        Raises `InvalidInputError`: `consent` is empty or too long.
         """
         if not settings.consent.strip() or len(settings.consent) > _MAX_CONSENT:
             raise InvalidInputError(
@@ -160,11 +135,7 @@ class StudyService:
     def person(self, session: Session, number: int, right: str, *, locked: bool = False) -> Person:
         """Return who acts; locked for the transaction where what they do must not cross their own withdrawal.
 
-        Raises
-        ------
-        ForbiddenError
-            They do not have the right, or there is no such person.
-
+        Raises `ForbiddenError`: they do not have the right, or there is no such person.
         """
         lock = {"key_share": True} if locked else None  # entries of the ledger may name somebody who is locked
         row = session.get(PersonRow, number, with_for_update=lock, populate_existing=locked)
@@ -177,13 +148,8 @@ class StudyService:
     def own_task(self, session: Session, person: Person, number: int, version: int | None = None) -> TaskRow:
         """Return a task that this person may open, its song locked for the transaction where it writes.
 
-        Raises
-        ------
-        ForbiddenError
-            It is somebody else's, or does not exist; the error does not say which.
-        StaleError
-            It has changed since the page was made, or its author has handed it in.
-
+        Raises `ForbiddenError`: it is somebody else's, or does not exist; the error does not say which; `StaleError`:
+        it has changed since the page was made, or its author has handed it in.
         """
         row = session.get(TaskRow, number)
         if row is None or not may_open(person, task_of(row)):
@@ -202,13 +168,7 @@ class StudyService:
     def song(session: Session, name: str, version: int | None = None) -> SongRow:
         """Return a song, locked for the transaction where it writes.
 
-        Raises
-        ------
-        UnknownNameError
-            No song has that id.
-        StaleError
-            It has changed since the page was made.
-
+        Raises `UnknownNameError`: no song has that id; `StaleError`: it has changed since the page was made.
         """
         writes = READS not in session.info
         row = session.get(SongRow, name, with_for_update=writes, populate_existing=writes)
@@ -228,11 +188,7 @@ class StudyService:
     ) -> None:
         """Take a step of the table, as a person or, without one, as the platform, and write it down.
 
-        Raises
-        ------
-        ForbiddenStepError
-            The table does not have it.
-
+        Raises `ForbiddenStepError`: the table does not have it.
         """
         kind, machine = ("song", SONG) if isinstance(row, SongRow) else ("task", TASK)
         role = SYSTEM if person is None else person.role

@@ -35,21 +35,6 @@ if TYPE_CHECKING:
     from sqlalchemy import ColumnElement
     from sqlalchemy.orm import Session
 
-__all__ = [
-    "OPEN",
-    "cancel_open",
-    "discard",
-    "erase",
-    "hidden_tasks",
-    "is_behind",
-    "is_read",
-    "last_acts",
-    "release_idle",
-    "shown_entries",
-    "take_back",
-    "task_sec",
-]
-
 _BEHIND: Final = "clock"
 
 OPEN: Final = ("assigned", "working")

@@ -28,25 +28,6 @@ from music_evals.errors import InvalidAnnotationError, InvalidInputError
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session
 
-__all__ = [
-    "Lesson",
-    "Model",
-    "Practice",
-    "Remark",
-    "choose_songs",
-    "discuss",
-    "discussion",
-    "discussions",
-    "lesson",
-    "lessons",
-    "models",
-    "new_round",
-    "practice",
-    "score_item",
-    "set_model",
-    "take_training",
-]
-
 _SETTING: Final = "training"
 
 
@@ -195,7 +176,15 @@ def models(service: StudyService, who: int) -> list[Model]:
     with service.reading(who, "judge") as (session, _):
         passes = [row.song for row in _passes(session)]
         rows = session.scalars(select(SongRow).where(SongRow.training.is_(True)).order_by(SongRow.id))
-        return [Model(song_of(row), row.version, _accepted(row), passes.count(row.id)) for row in rows]
+        return [
+            Model(
+                song_of(row),
+                row.version,
+                None if row.accepted is None else Structure.from_dict(row.accepted["structure"]),
+                passes.count(row.id),
+            )
+            for row in rows
+        ]
 
 
 def set_model(service: StudyService, who: int, song: str, version: int, accepted: Structure) -> None:

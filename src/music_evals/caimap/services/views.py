@@ -18,20 +18,6 @@ from music_evals.caimap.services.study import StudyService, song_of, task_of
 from music_evals.caimap.services.tasks import OPEN, hidden_tasks
 from music_evals.caimap.storage.tables import AuditRow, MessageRow, PersonRow, SheetRow, SongRow, TaskRow
 
-__all__ = [
-    "Decisions",
-    "Message",
-    "SongView",
-    "TaskView",
-    "author_state",
-    "decisions",
-    "messages",
-    "rests",
-    "song_view",
-    "task_view",
-    "tasks_of",
-]
-
 
 class TaskView(NamedTuple):
     """A task and its song."""
@@ -113,7 +99,14 @@ def rests(service: StudyService, who: int) -> bool:
     with service.reading(who, "ask") as (session, _):
         since = service.clock() - 4 * listening.LONGEST_STRETCH
         done = select(AuditRow.moment).where(AuditRow.person == who, AuditRow.moment >= since).order_by(AuditRow.moment)
-        return listening.suggests_break(list(session.scalars(done)), service.clock())
+        # tell whether somebody has worked for long without a rest
+        now = service.clock()
+        began = now
+        for act in reversed(list(session.scalars(done))):
+            if began - act >= listening.REST:
+                break
+            began = act
+        return now - began >= listening.LONGEST_STRETCH
 
 
 def tasks_of(service: StudyService, who: int) -> list[Task]:

@@ -56,36 +56,15 @@ class Backup(NamedTuple):
 
 
 def backup(study: str | os.PathLike[str], url: str, target: str | os.PathLike[str]) -> Backup:
-    """Copy a study, while it is served: its database first, then its recordings and the key of its exports.
+    """Copy a study into a new or empty folder, while it is served.
 
-    Recordings come into a study before the rows that name them and are never changed, so that the copy has all that
-    its database names.
+    Its database is copied first, then its recordings and the key of its exports: recordings come into a study before
+    the rows that name them and are never changed, so that the copy has all that its database names.
 
-    Parameters
-    ----------
-    study
-        Folder of the study.
-    url
-        Of its database.
-    target
-        A new or empty folder, outside of the study.
-
-    Returns
-    -------
-    Backup
-        What was copied.
-
-    Raises
-    ------
-    NoDataError
-        There is no such study.
-    OutputError
-        The folder holds something already, lies in the study, or cannot be written.
-    UnreadableFileError
-        A newer version than this one wrote the study.
-    MissingBackendError, BackendError
-        The study is kept in PostgreSQL, and ``pg_dump`` is not installed or fails.
-
+    Raises `NoDataError` without such a study; `OutputError` where the folder holds something already, lies in the
+    study, or cannot be written; `UnreadableFileError` where a newer version than this one wrote the study;
+    `MissingBackendError` or `BackendError` where the study is kept in PostgreSQL, and ``pg_dump`` is not installed or
+    fails.
     """
     source, folder, kind = Path(study), Path(target), _kind(url)
     _check_empty(folder, "a backup")
@@ -105,33 +84,13 @@ def backup(study: str | os.PathLike[str], url: str, target: str | os.PathLike[st
 
 
 def restore(copy: str | os.PathLike[str], study: str | os.PathLike[str], url: str) -> Backup:
-    """Restore a study into an empty place: all of it or nothing.
+    """Restore a copy that `backup` made into an empty place: all of it or nothing.
 
-    Parameters
-    ----------
-    copy
-        Folder of `backup`.
-    study
-        A new or empty folder.
-    url
-        Of its database, of the kind that was copied; a PostgreSQL database must be empty.
+    The folder is new or empty; the database is of the kind that was copied, and empty where it is PostgreSQL's.
 
-    Returns
-    -------
-    Backup
-        What was brought back.
-
-    Raises
-    ------
-    OutputError
-        Something is there already; choose another folder, or move all of it away.
-    UnreadableFileError
-        The copy is no backup, is not as it was written, or is that of a study of a newer version.
-    InvalidInputError
-        The copy is that of the other kind of database.
-    MissingBackendError, BackendError
-        The study is kept in PostgreSQL, and ``pg_restore`` is not installed or fails.
-
+    Raises `OutputError` where something is there already; `UnreadableFileError` where the copy is no backup, is not as
+    it was written, or is that of a study of a newer version; `InvalidInputError` where it is that of the other kind of
+    database; `MissingBackendError` or `BackendError` where ``pg_restore`` is not installed or fails.
     """
     source, target, kind = Path(copy), Path(study), _kind(url)
     files = _checked(source, kind)

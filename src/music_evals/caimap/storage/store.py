@@ -65,18 +65,9 @@ def sqlite_url(path: str | os.PathLike[str]) -> str:
 
 
 class Store:
-    """A study's database.
+    """A study's database, by ``"sqlite:///study.db"`` or ``"postgresql+psycopg://..."``.
 
-    Parameters
-    ----------
-    url
-        ``"sqlite:///study.db"`` or ``"postgresql+psycopg://..."``.
-
-    Raises
-    ------
-    InvalidInputError
-        Another kind of URL.
-
+    Raises `InvalidInputError` for another kind of URL.
     """
 
     def __init__(self, url: str) -> None:
@@ -99,11 +90,7 @@ class Store:
     def writing(self) -> Iterator[Session]:
         """Write all or nothing; once this is left without an error, it is on the disk.
 
-        Raises
-        ------
-        StaleError
-            Another transaction changed the same rows.
-
+        Raises `StaleError`: another transaction changed the same rows.
         """
         with Session(self._writer, expire_on_commit=False) as session:
             try:
@@ -158,20 +145,8 @@ def _begin_sqlite(connection: Any) -> None:
 def migrate(url: str, revision: str = "head") -> None:
     """Bring the tables of a study to a revision.
 
-    Parameters
-    ----------
-    url
-        As of `Store`.
-    revision
-        ``"head"`` for the newest; ``"-1"`` takes the last step back; ``"base"`` removes all tables and what they hold.
-
-    Raises
-    ------
-    InvalidInputError
-        As of `Store`.
-    UnreadableFileError
-        A newer version made the tables.
-
+    ``"head"`` is the newest; ``"-1"`` takes the last step back; ``"base"`` removes all tables and what they hold.
+    Raises `UnreadableFileError` where a newer version made the tables.
     """
     from alembic import command
     from alembic.config import Config
@@ -196,11 +171,7 @@ def migrate(url: str, revision: str = "head") -> None:
 def check_schema(revision: str | None, where: str) -> None:
     """Refuse tables of a revision that this version does not know; None where there are no tables.
 
-    Raises
-    ------
-    UnreadableFileError
-        A newer version made them.
-
+    Raises `UnreadableFileError`: a newer version made them.
     """
     known = sorted(path.stem.partition("_")[0] for path in _MIGRATIONS.glob("versions/0*.py"))
     if revision and revision not in known:
@@ -213,11 +184,7 @@ def check_schema(revision: str | None, where: str) -> None:
 def sqlite_file(url: str) -> Path:
     """Return the file of a study that is kept in SQLite.
 
-    Raises
-    ------
-    InvalidInputError
-        It is kept elsewhere.
-
+    Raises `InvalidInputError`: it is kept elsewhere.
     """
     parsed = make_url(url)
     if parsed.get_backend_name() != "sqlite" or not parsed.database:

@@ -16,26 +16,6 @@ from sqlalchemy.types import TypeDecorator
 
 from music_evals.caimap.domain.machine import FIRST_SONG_STATE, FIRST_TASK_STATE, LIVE_TASK_STATES
 
-__all__ = [
-    "APPEND_ONLY",
-    "AttemptRow",
-    "AuditRow",
-    "Base",
-    "EventRow",
-    "IdentityRow",
-    "InviteRow",
-    "LedgerRow",
-    "MessageRow",
-    "PersonRow",
-    "SessionRow",
-    "SettingRow",
-    "SheetRow",
-    "SongRow",
-    "TaskRow",
-    "WarningRow",
-    "WeekRow",
-]
-
 APPEND_ONLY: Final = ("audit", "ledger")
 """Tables whose rows triggers keep from being changed or deleted."""
 

@@ -42,22 +42,9 @@ class _Application(FastAPI):
 
 
 def build_app(service: StudyService, audio: str | Path, *, provider: Provider | None = None) -> FastAPI:
-    """Build the application of a study.
+    """Build the application of a study, whose tables are made, and of the folder of its recordings.
 
-    Parameters
-    ----------
-    service
-        The study, its tables made.
-    audio
-        Folder of its recordings.
-    provider
-        By which people may sign in too; without one its pages do not exist.
-
-    Returns
-    -------
-    fastapi.FastAPI
-        For any ASGI server.
-
+    By a provider people may sign in too; without one its pages do not exist.
     """
     from music_evals.caimap.web.routes import account, annotate, hugging_face, inspect, manage, public
 
@@ -89,25 +76,12 @@ def serve(
     provider: Provider | None = None,
     proxies: Sequence[str] = (),
 ) -> None:
-    """Serve a study until the process is stopped.
+    """Serve a study (`build_app`) until the process is stopped.
 
-    Parameters
-    ----------
-    service, audio, provider
-        As of `build_app`.
-    host, port
-        Where to listen; other machines reach ``0.0.0.0``, behind a proxy that speaks TLS.
-    proxies
-        Addresses and networks of the proxies in front, as of `guards.proxies_of`: what these say of the address and
-        the scheme of a request is taken, and of nobody else.
-
-    Raises
-    ------
-    MissingBackendError
-        The extra ``caimap`` is not installed.
-    InvalidInputError
-        A proxy is no address, or everybody.
-
+    Other machines reach the host ``0.0.0.0``, behind a proxy that speaks TLS. `proxies` are the addresses and networks
+    of the proxies in front (`guards.proxies_of`): what these say of the address and the scheme of a request is taken,
+    and of nobody else. Raises `MissingBackendError` without the extra ``caimap``, and `InvalidInputError` where a proxy
+    is no address, or everybody.
     """
     with importing("caimap", "the annotation platform"):
         import uvicorn

@@ -9,57 +9,15 @@ from difflib import SequenceMatcher
 from typing import Any, Final, NamedTuple
 
 from music_evals.annotations import AUDIO_EFFECTS, DIMENSIONS
-from music_evals.caimap.domain import assurance
 from music_evals.caimap.domain.structure import MAX_LINES, line_pattern, line_times, usual_readings
-from music_evals.caimap.domain.values import (
-    SECTION_KINDS,
-    Description,
-    Effects,
-    ScoreSheet,
-    Section,
-    Song,
-    Structure,
-    Tagged,
-)
+from music_evals.caimap.domain.values import SECTION_KINDS, Description, Effects, Section, Song, Structure, Tagged
 from music_evals.caimap.web.words import catalogue, dimension_names, translator
 from music_evals.errors import InvalidAnnotationError, InvalidInputError
-
-__all__ = [
-    "Row",
-    "description_of",
-    "editor_values",
-    "labels_for",
-    "merged",
-    "parts",
-    "row_fields",
-    "rows_of",
-    "sent_texts",
-    "sheet_of",
-    "split_rows",
-    "structure_fields",
-    "structure_of",
-    "tags_of",
-    "texts_of_part",
-    "tidied",
-    "written",
-]
 
 Form = Mapping[str, str]
 
 _LABELS: Final = 6
 """Numbers of each kind of section that are offered at first."""
-
-
-def tags_of(text: str) -> tuple[str, ...]:
-    """Split a field of tags at commas of both scripts; each counts once.
-
-    Examples
-    --------
-    >>> tags_of("温暖、 钢琴,温暖，")
-    ('温暖', '钢琴')
-
-    """
-    return tuple(dict.fromkeys(filter(None, (tag.strip() for tag in re.split(r"[、,，;；\n]", text)))))
 
 
 class Row(NamedTuple):
@@ -81,14 +39,7 @@ def rows_of(form: Form) -> list[Row]:
 
 
 def split_rows(rows: Iterable[Row]) -> list[Row]:
-    """Make two rows of a line with a stroke: the first keeps the label, the last the mark of its end.
-
-    Examples
-    --------
-    >>> split_rows([Row("verse1", "春眠/不觉晓", True)])
-    [Row(label='verse1', line='春眠', rhymes=False, reading=''), Row(label='', line='不觉晓', rhymes=True, reading='')]
-
-    """
+    """Make two rows of a line with a stroke: the first keeps the label, the last the mark of its end."""
     split = []
     for row in rows:
         parts = [part.strip() for part in row.line.split("/") if part.strip()] or [""]
@@ -110,10 +61,7 @@ def row_fields(rows: Iterable[Row], theme: str) -> dict[str, str]:
 
 
 def tidied(form: Form) -> dict[str, str]:
-    """Return the fields of a structure editor as it is shown next: split lines have two rows, emptied ones are removed.
-
-    An empty row is put before each whose field ``insert_`` is ticked, for a section without words or a missing line.
-    """
+    """Return the fields of a structure editor as it is shown next: split lines in two rows, emptied ones left out."""
     rows: list[Row] = []
     for number, row in enumerate(rows_of(form)):
         if f"insert_{number}" in form:
@@ -180,7 +128,14 @@ def description_of(form: Form, group: str) -> Description:
     if form.get("clear") not in {"yes", "no"}:
         raise InvalidAnnotationError("say whether the sound is clear", kind="no_clear")
     dimensions = {
-        name: Tagged(tags_of(form.get(f"tags_{name}", "")), form.get(f"text_{name}", "").strip())
+        name: Tagged(
+            tuple(
+                dict.fromkeys(
+                    filter(None, (tag.strip() for tag in re.split(r"[、,，;；\n]", form.get(f"tags_{name}", ""))))
+                )
+            ),
+            form.get(f"text_{name}", "").strip(),
+        )
         for name in DIMENSIONS[group]
         if name != AUDIO_EFFECTS
     }
@@ -188,27 +143,11 @@ def description_of(form: Form, group: str) -> Description:
     return Description(group, form.get("overall_text", "").strip(), dimensions, effects)
 
 
-def sheet_of(form: Form, group: str, task: int, inspector: int) -> ScoreSheet:
-    """Read a scoring form."""
-    points: dict[tuple[str, str], float] = {}
-    for row, part in assurance.FORMS[group]:
-        try:
-            points[row, part] = float(form.get(f"{row}.{part}", ""))
-        except ValueError as error:
-            raise InvalidAnnotationError(
-                f"{row}, {part}: points are a number", kind="points_number", row=row, part=part
-            ) from error
-    return ScoreSheet(task, inspector, points, form.get("remark", ""))
-
-
 _OF_THE_FORM: Final = ("csrf", "version", "password", "thread", "place", "to", "here", "insert", "language", "decision")
 
 
 def sent_texts(form: Form, language: str) -> list[tuple[str, str]]:
-    """Return the texts of a form that was refused, each with the name of its field, to be copied.
-
-    Lines of a structure are one text. Passwords and what the form itself holds are left out.
-    """
+    """Return the texts of a form that was refused, each with the name of its field, to be copied."""
     text, dimensions = translator(language), dimension_names(language)
     lines = [f"{form.get(f'label_{number}', '')}\t{form[f'line_{number}']}".strip() for number in _rows(form)]
     texts = [(text("line"), "\n".join(lines))] if any(lines) else []

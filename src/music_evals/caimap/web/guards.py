@@ -14,19 +14,6 @@ from fastapi.responses import PlainTextResponse
 from music_evals.caimap.web.words import language_of, translator
 from music_evals.errors import InvalidInputError
 
-__all__ = [
-    "HEADERS",
-    "MAX_BODY",
-    "MAX_DIGITS",
-    "Attempts",
-    "Hardened",
-    "Waits",
-    "check_texts",
-    "is_text",
-    "number_of",
-    "proxies_of",
-]
-
 MAX_DIGITS: Final = 9
 """Of a whole number in an address or a form: what every database keeps as one."""
 

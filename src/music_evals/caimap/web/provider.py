@@ -74,26 +74,14 @@ class _Endpoints(NamedTuple):
 
 
 class Provider:
-    """A provider of identities that a study lets people sign in by.
+    """A provider of identities that a study lets people sign in by; it knows the study by a client id and its secret.
 
-    Parameters
-    ----------
-    client_id, client_secret
-        What the provider knows the study by.
-    address
-        Public address of the study, ``"https://..."``; people are sent back there, whatever their browser says.
-    url
-        Of the provider; it must call itself exactly so, and its configuration must name ``jwks_uri``.
-    scopes
-        Requested of the provider; ``"openid"`` suffices.
+    People are sent back to the public address of the study, ``"https://..."``, whatever their browser says. The
+    provider calls itself exactly by its URL, and its configuration names ``jwks_uri``. Of the scopes ``"openid"``
+    suffices.
 
-    Raises
-    ------
-    AddressError
-        The address of the study is without TLS and not of this machine, or has a path.
-    InvalidInputError
-        The same of the provider, or scopes without ``openid``.
-
+    Raises `AddressError` where the address of the study is without TLS and not of this machine, or has a path, and
+    `InvalidInputError` for the same of the provider, or scopes without ``openid``.
     """
 
     def __init__(

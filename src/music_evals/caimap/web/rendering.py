@@ -10,8 +10,6 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from music_evals.caimap.web.words import amount_words, reason_words, translator
 
-__all__ = ["STATIC", "environment", "render", "words_of"]
-
 STATIC: Final = Path(__file__).parents[1] / "static"
 """Folder of the style, the scripts and the pictures of the pages."""
 

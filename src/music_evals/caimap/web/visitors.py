@@ -29,20 +29,6 @@ from music_evals.caimap.web.rendering import environment, words_of
 from music_evals.caimap.web.words import LANGUAGE_COOKIE, language_of
 from music_evals.errors import InvalidInputError
 
-__all__ = [
-    "ATTEMPT_COOKIE",
-    "COOKIE",
-    "CurrentVisitor",
-    "SignedOutError",
-    "TooManyError",
-    "Visitor",
-    "admit",
-    "limit_guesses",
-    "limit_guesses_of_strangers",
-    "limit_sign_ins",
-    "redirect",
-]
-
 COOKIE: Final = "caimap_session"
 """Holds the token of a session; no script reads it, no other site sends it."""
 
@@ -62,10 +48,7 @@ class TooManyError(ForbiddenError):
 
 @dataclasses.dataclass
 class Visitor:
-    """Who sends a request: `visit` is None without a session; `sent` is the form as it came, `json` a script's body.
-
-    `form` is what the route works with: `sent`, or the draft that was merged of two (`rerenders`).
-    """
+    """Who sends a request: `visit` is None without a session; `sent` is the form as it came, `json` a script's body."""
 
     request: Request
     visit: accounts.Visit | None
@@ -116,11 +99,7 @@ class Visitor:
         return response
 
     def rerenders(self, show: Callable[[], Any], *, fields: str = "fields") -> None:
-        """Let a refused action show a page again, with the message and what was written.
-
-        `show` renders the page, which has the form under the name `fields`. Where the form chooses between two drafts,
-        it is from here on the one that was made of both.
-        """
+        """Let a refused action show a page again, with the message and what was written."""
         self.show, self.fields = show, fields
         if "merges" in self.form:
             saved = show().context.get("fields", {})
@@ -183,17 +162,17 @@ class Visitor:
 
     def begin_guess(self, account: str, *, limited: bool = False) -> None:
         """Count an attempt at an account from this address, or refuse it."""
-        left = self.request.app.state.attempts.begin(self._client, account, limited=limited)
+        left = self.request.app.state.attempts.begin(
+            self.request.client.host if self.request.client else "", account, limited=limited
+        )
         if left:
             raise TooManyError(f"too many attempts; wait {left} s", kind="too_many", wait=left)
 
     def end_guess(self, account: str) -> None:
         """Take an attempt back that did not fail."""
-        self.request.app.state.attempts.forgive(self._client, account, is_owner=self.is_owner)
-
-    @property
-    def _client(self) -> str:
-        return self.request.client.host if self.request.client else ""
+        self.request.app.state.attempts.forgive(
+            self.request.client.host if self.request.client else "", account, is_owner=self.is_owner
+        )
 
 
 def _shared(request: Request) -> dict[str, Any]:

@@ -16,8 +16,6 @@ import numpy as np
 from music_evals.audio.io import Audio, check_header, load_audio
 from music_evals.files import Store
 
-__all__ = ["FULL", "PARTS", "VERSION", "kept_peaks", "peaks_of"]
-
 PARTS: Final = 1000
 """Parts of a recording, each drawn by its loudest sample: about as many as a wide page has pixels."""
 
@@ -29,17 +27,7 @@ VERSION: Final = 1
 
 
 def peaks_of(audio: Audio, parts: int = PARTS) -> list[int]:
-    """Return the loudest sample of each part of a recording, in whole numbers up to `FULL`.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from music_evals.audio.io import load_audio
-    >>> sound = np.concatenate([np.zeros(4000), np.full(2000, -0.25), np.tile([0.5, -0.5], 1000)])
-    >>> peaks_of(load_audio(sound, rate=22050), 4)
-    [0, 0, 128, 255]
-
-    """
+    """Return the loudest sample of each part of a recording, in whole numbers up to `FULL`."""
     loud = np.abs(audio.samples)
     count = min(parts, len(loud))
     starts = np.arange(count) * len(loud) // count

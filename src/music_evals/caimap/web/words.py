@@ -15,20 +15,6 @@ from music_evals.yaml_files import packaged_yaml
 if TYPE_CHECKING:
     from starlette.requests import Request
 
-__all__ = [
-    "DEFAULT_LANGUAGE",
-    "LANGUAGES",
-    "LANGUAGE_COOKIE",
-    "amount_words",
-    "catalogue",
-    "dimension_names",
-    "language_of",
-    "preferred",
-    "reason_words",
-    "refusal",
-    "translator",
-]
-
 LANGUAGES: Final = ("zh", "en")
 """Of the pages, in the order of the catalogue."""
 
@@ -68,14 +54,7 @@ def language_of(request: Request, account_language: str = "") -> str:
 
 
 def preferred(accepted: str) -> str:
-    """Return the one of `LANGUAGES` that a header ``Accept-Language`` ranks highest (RFC 9110, section 12.5.4).
-
-    Examples
-    --------
-    >>> preferred("de, zh-Hant;q=.5, en-GB;q=0.4"), preferred("de")
-    ('zh', 'en')
-
-    """
+    """Return the one of `LANGUAGES` that a header ``Accept-Language`` ranks highest (RFC 9110, section 12.5.4)."""
     weights: dict[str, float] = {}
     for part in accepted.split(","):
         name, _, parameter = part.partition(";")
@@ -120,14 +99,7 @@ def dimension_names(language: str) -> dict[str, str]:
 
 
 def amount_words(cents: int, currency: str, language: str) -> str:
-    """Put an amount into words, in its currency where the study names one.
-
-    Examples
-    --------
-    >>> amount_words(-1250, "CNY", "en"), amount_words(5, "CNY", "zh"), amount_words(1250, "", "en")
-    ('-12.50 CNY', '0.05 CNY', '1250 cents')
-
-    """
+    """Put an amount into words, in its currency where the study names one."""
     if not currency:
         return f"{cents} {translator(language)('in_cents')}"
     whole, part = divmod(abs(cents), 100)
@@ -141,14 +113,7 @@ _OF_GRADE: Final = re.compile(r"grade (I{1,3}|IV), week of (\S+)")
 
 
 def reason_words(reason: str, language: str) -> str:
-    """Put the reason of an entry into words; what an administrator wrote stands as it is.
-
-    Examples
-    --------
-    >>> reason_words("inspection: structure of s1", "en")
-    'Inspection, Structure: s1'
-
-    """
+    """Put the reason of an entry into words; what an administrator wrote stands as it is."""
     text = translator(language)
     work, grade = _OF_WORK.fullmatch(reason), _OF_GRADE.fullmatch(reason)
     if grade:

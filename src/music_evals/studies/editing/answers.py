@@ -56,24 +56,13 @@ def collect_edits(
 ) -> Collected:
     """Play every log again, count it, and return the tables that the report of an editing test reads.
 
-    Parameters
-    ----------
-    files, store
-        What static pages gave to editors, beside the store, which by default is that of the study.
-    leave_out
-        Tokens of editors who are left out.
-    leave_out_marked
-        Leave out the edits that are marked as hard to believe (`edit_marks`).
+    `files` are what static pages gave to editors, beside the store, by default that of the study; editors whose tokens
+    are in `leave_out` are left out, and with `leave_out_marked` the edits that are marked as hard to believe
+    (`edit_marks`).
 
-    Raises
-    ------
-    InvalidInputError
-        The study is not an editing test, or an answer is invalid; the message says whose.
-    TamperedLogError
-        A log that is impossible, or whose notes or counts differ from those that the page sent.
-    NoDataError
-        Nobody finished a sample.
-
+    Raises `InvalidInputError` where the study is no editing test, or an answer is invalid (the message says whose),
+    `TamperedLogError` for a log that is impossible, or whose notes or counts differ from those that the page sent, and
+    `NoDataError` where nobody finished a sample.
     """
     if study.kind != "editing":
         raise InvalidInputError(f"{study.folder} is a study of the kind {study.kind}; name an editing test")
@@ -181,13 +170,8 @@ def _score(sample: Mapping[str, Any], notes: Mapping[int, Sequence[int]]) -> Sco
 def write_collected(collected: Collected, folder: str | os.PathLike[str]) -> StudyTables:
     """Write the tables as CSV, the edited samples as ``midi/`` and what editors said, and read the tables.
 
-    Raises
-    ------
-    InvalidInputError
-        The folder holds something else than this function wrote; or a table is wrong.
-    OutputError
-        It cannot be written.
-
+    Raises `InvalidInputError`: the folder holds something else than this function wrote; or a table is wrong;
+    `OutputError`: it cannot be written.
     """
     target = Path(folder)
     if target.exists() and not (target / "edits.csv").is_file() and any(target.iterdir()):

@@ -25,17 +25,8 @@ _UNITS = {"time": "time, s", "keyboard": "key presses", "mouse": "mouse clicks"}
 def draw_figures(tables: Mapping[str, Any]) -> dict[str, bytes]:
     """Draw the pictures that the tables of `pipelines.editing_test.evaluate_editing_test` have data for.
 
-    Returns
-    -------
-    dict
-        ``style_similarity.svg`` where there was a listening test with styles, ``effort_and_answers.svg`` and
-        ``ratios_and_differences.svg``.
-
-    Raises
-    ------
-    MissingBackendError
-        matplotlib is not installed.
-
+    ``style_similarity.svg`` where there was a listening test with styles, ``effort_and_answers.svg`` and
+    ``ratios_and_differences.svg``. Raises `MissingBackendError` where matplotlib is not installed.
     """
     with importing("report", "the figures of an editing test"):
         from matplotlib import rc_context

@@ -179,13 +179,9 @@ def replay_log(
 ) -> dict[int, Note]:
     """Replay a checked log, and return the notes at its end by their ids; the first of the original notes has the id 0.
 
-    Raises
-    ------
-    TamperedLogError
-        The log is impossible: a change starts from other notes, touches a locked voice, comes after the time limit,
-        undoes or redoes something else than the last change, or follows no key, click or played note. The message names
-        the event.
-
+    Raises `TamperedLogError`: the log is impossible: a change starts from other notes, touches a locked voice, comes
+    after the time limit, undoes or redoes something else than the last change, or follows no key, click or played note.
+    The message names the event.
     """
     notes: dict[int, Note] = {number: _note(note) for number, note in enumerate(original)}
     initial, hands, limit = dict(notes), _Hands(), False

@@ -50,7 +50,7 @@ def report_text(tables: Mapping[str, Any], *, confidence: float = 0.95) -> str:
             [row["style"], row["role"], row["name"], _spread(row["mean"], row["sd"]), row["n"],
              _spread(row["sample_mean"], row["sample_sd"]), row["n_samples"]]
             for row in tables["summary"]
-        ],
+        ]
     )  # fmt: skip
     for name, title in _RATIOS.items():
         if not tables.get(name):
@@ -63,7 +63,7 @@ def report_text(tables: Mapping[str, Any], *, confidence: float = 0.95) -> str:
                  _number(row["geometric_mean"]), _span(row["ci_low"], row["ci_high"]),
                  _span(row["editor_ci_low"], row["editor_ci_high"])]
                 for row in tables[name]
-            ],
+            ]
         )  # fmt: skip
     parts += ["## Correlations", "Stars as in the paper, not corrected: * p < .05, ** p < .005.", ""]
     for number, title in _SETS.items():
@@ -76,7 +76,7 @@ def report_text(tables: Mapping[str, Any], *, confidence: float = 0.95) -> str:
                 for row in tables["correlations"]
                 if row["set"] == number
             ],
-            level=3,
+            level=3
         )  # fmt: skip
     by_others = [[row["x"], row["y"], *(_number(row[name]) for name in _READINGS)] for row in tables["correlations"]]
     note = "Without tests: they say how far r depends on its kind."
@@ -89,7 +89,7 @@ def report_text(tables: Mapping[str, Any], *, confidence: float = 0.95) -> str:
                 [row["load"], row["term"], _number(row["ratio"]), _span(row["ci_low"], row["ci_high"]), _p(row["p"]),
                  *(_number(row[f"sd_{name}"]) for name in ("editor", "piece", "sample", "residual")), row["n"]]
                 for row in tables["mixed_models"]
-            ],
+            ]
         )  # fmt: skip
         parts += [f"- {note}" for note in dict.fromkeys(row["note"] for row in tables["mixed_models"]) if note]
     if tables["style_similarity"]:
@@ -107,11 +107,7 @@ def write_report(
 ) -> dict[str, Path]:
     """Write ``report.md``, ``tables.json``, one CSV a table and the figures into a folder; return name -> path.
 
-    Raises
-    ------
-    OutputError
-        The folder or a file cannot be written.
-
+    Raises `OutputError`: the folder or a file cannot be written.
     """
     names = [*(name for name in TABLES if name != "warnings"), "mixed_models"]
     text, rows = report_text(tables, confidence=confidence), {name: tables.get(name) or () for name in names}

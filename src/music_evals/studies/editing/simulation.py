@@ -26,6 +26,7 @@ import numpy as np
 from music_evals.errors import InvalidInputError
 from music_evals.pipelines.editing_test import evaluate_effort
 from music_evals.pipelines.study_tables import ROLES, TIME_LIMIT_S, StudyTables, study_tables
+from music_evals.studies.planning import draw_sizes
 
 __all__ = ["PlannedSize", "StudyDesign", "plan_sizes", "simulate_study"]
 
@@ -37,11 +38,7 @@ _BASES = {"time_s": 600.0, "key_presses": 150.0, "mouse_clicks": 400.0}
 class StudyDesign:
     """Size of a study and what is true in it; spreads (`_sd`) are those that each adds to the logarithm of a load.
 
-    Raises
-    ------
-    InvalidInputError
-        A value out of its range.
-
+    Raises `InvalidInputError`: a value out of its range.
     """
 
     n_pieces: int = 6  # at least 1
@@ -169,44 +166,26 @@ def plan_sizes(
     seed: int = 0,
     progress: Callable[[int, int], object] | None = None,
 ) -> list[PlannedSize]:
-    """Simulate studies of several sizes: one row a size, in their order.
+    """Simulate `n_draws` studies of several sizes, at least 2 pieces each: one row a size, in their order.
 
-    Parameters
-    ----------
-    design
-        What is true; its `n_pieces` is replaced, and nobody listens.
-    pieces
-        Sizes, at least 2 pieces each.
-    n_draws
-        Studies of each size, at least 1.
-    progress
-        Called after each size with how many are done and how many there are.
-
-    Raises
-    ------
-    InvalidInputError
-        A size below 2, or no draws.
-
+    The design says what is true; its `n_pieces` is replaced, and nobody listens. `progress` is called after each size
+    with how many are done and how many there are. Raises `InvalidInputError` for a size below 2, or no draws.
     """
-    if n_draws < 1 or not pieces or min(pieces) < 2:
-        raise InvalidInputError(f"expected sizes from 2 pieces on and at least one draw, got {list(pieces)}, {n_draws}")
-    planned = []
-    for done, n_pieces in enumerate(pieces, start=1):
-        rng = np.random.default_rng([seed, n_pieces])
-        sized = dataclasses.replace(design, n_pieces=n_pieces, n_listeners=0)
-        studies = (simulate_study(sized, rng=rng) for _ in range(n_draws))
-        ends = [evaluate_effort(study, confidence=confidence)["time_effort_ratio_ci"] for study in studies]
-        low, high = np.array(ends).T
-        is_detected = high < 1 if design.ratio < 1 else low > 1
-        planned.append(
-            PlannedSize(
-                n_pieces,
-                2 * n_pieces * len(sized.styles) * sized.edits_per_sample,
-                float(np.mean(is_detected)),
-                float(np.mean((low <= design.ratio) & (design.ratio <= high))),
-                float(np.median(high / low)),
-            )
+    unheard = dataclasses.replace(design, n_listeners=0)
+    draws = draw_sizes(
+        pieces,
+        lambda n_pieces, rng: evaluate_effort(
+            simulate_study(dataclasses.replace(unheard, n_pieces=n_pieces), rng=rng), confidence=confidence
+        )["time_effort_ratio_ci"],
+        n_draws=n_draws, seed=seed, progress=progress,
+    )  # fmt: skip
+    return [
+        PlannedSize(
+            n_pieces,
+            2 * n_pieces * len(design.styles) * design.edits_per_sample,
+            float(np.mean(high < 1 if design.ratio < 1 else low > 1)),
+            float(np.mean((low <= design.ratio) & (design.ratio <= high))),
+            float(np.median(high / low)),
         )
-        if progress is not None:
-            progress(done, len(pieces))
-    return planned
+        for n_pieces, (low, high) in draws
+    ]

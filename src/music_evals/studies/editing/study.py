@@ -67,24 +67,11 @@ _DIVISOR = 24
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class EditingSettings:
-    """How the test is held; what is not listed here its options say.
+    """How the test is held; raises `InvalidInputError` for a value out of its range.
 
-    Parameters
-    ----------
-    n_editors, per_editor
-        As of `assign_editors`; without `per_editor` each editor gets every piece once.
-    limit_sec
-        Of one sample, in seconds; None for none.
-    may_add
-        One of `MAY_ADD`.
-    locked
-        Names of voices that cannot be changed; None for those whose name says that they are the melody.
-
-    Raises
-    ------
-    InvalidInputError
-        A value out of its range.
-
+    Without `per_editor` each editor gets every piece once (`assign_editors`). `limit_sec` is of one sample, None for
+    none; `may_add` is one of `MAY_ADD`; `locked` are the voices that cannot be changed, None for those whose name says
+    that they are the melody.
     """
 
     n_editors: int = option(12, "plans (default: %(default)s)", flag="--editors")
@@ -126,31 +113,24 @@ def build_editing_study(
 ) -> StudyFolder:
     """Make the folder of an editing test; its page knows samples by codes alone, and `key` says which is which.
 
-    Parameters
-    ----------
-    folder
-        A place where nothing is.
-    samples
-        A table with the columns of `pipelines.study_tables.SAMPLES` that are needed, and ``midi``: a MIDI file, from
-        the folder of the table on.
-    study, introduction, page
-        As of `studies.folders.write_study_folder`.
-
-    Raises
-    ------
-    NoDataError
-        No such table or MIDI file.
-    InvalidInputError, PairCountError
-        An invalid row or design; the message names it.
-    UnreadableFileError
-        An invalid MIDI file; the message names the row.
-
+    `samples` is a table with the columns of `pipelines.study_tables.SAMPLES` that are needed, and ``midi``: a MIDI
+    file, from the folder of the table on. The folder, `study`, `introduction` and `page` are those of
+    `studies.folders.write_study_folder`. Raises `NoDataError` without such a table or MIDI file, `InvalidInputError` or
+    `PairCountError` for an invalid row or design, and `UnreadableFileError` for an invalid MIDI file; the message names
+    the row.
     """
     settings = settings or EditingSettings()
     chosen = _read_samples(Path(samples), settings)
     by_id = {sample.row["sample_id"]: sample for sample in chosen}
     per_editor = settings.per_editor or len({sample.row["piece_id"] for sample in chosen})
     plans = assign_editors([sample.row for sample in chosen], settings.n_editors, per_editor, seed=settings.seed)
+    # a phrase of ours with two faults to mend: a wrong note and one that is too long
+    melody = enumerate((60, 64, 67, 64, 65, 69, 67, 62))
+    chords = [(0, 2, 48), (0, 2, 52), (0, 2, 55), (2, 2, 48), (2, 2, 52), (2, 2, 56), (4, 2, 53), (4, 2, 57)]
+    chords += [(4, 4, 60), (6, 2, 47), (6, 2, 50), (6, 2, 55)]
+    notes = [*((onset, 1, pitch, 0) for onset, pitch in melody), *((*note, 1) for note in chords)]
+    onsets, lengths, pitches, voices = zip(*notes, strict=True)
+    score_notes = make_notes(onsets, lengths, pitches, 80, voices)
     about = {
         "limit_sec": settings.limit_sec,
         "may_add": settings.may_add,
@@ -163,7 +143,7 @@ def build_editing_study(
         "training": "training",
         # by code, so that their order says nothing
         "samples": {
-            "training": _sample_value(_training(), (0,)),
+            "training": _sample_value(Score(score_notes, 1, voices=("melody", "accompaniment")), (0,)),
             **{sample.code: sample.value for sample in sorted(chosen, key=lambda sample: sample.code)},
         },
     }
@@ -235,17 +215,6 @@ def _sample_value(score: Score, locked: Sequence[int]) -> dict[str, Any]:
         "locked": list(locked),
         "notes": list(map(list, score.notes[["onset_tick", "duration_tick", "pitch", "velocity", "voice"]].tolist())),
     }
-
-
-def _training() -> Score:
-    """Return a phrase of ours with two faults to mend: a wrong note and one that is too long."""
-    melody = enumerate((60, 64, 67, 64, 65, 69, 67, 62))
-    chords = [(0, 2, 48), (0, 2, 52), (0, 2, 55), (2, 2, 48), (2, 2, 52), (2, 2, 56), (4, 2, 53), (4, 2, 57)]
-    chords += [(4, 4, 60), (6, 2, 47), (6, 2, 50), (6, 2, 55)]
-    notes = [*((onset, 1, pitch, 0) for onset, pitch in melody), *((*note, 1) for note in chords)]
-    onsets, lengths, pitches, voices = zip(*notes, strict=True)
-    score_notes = make_notes(onsets, lengths, pitches, 80, voices)
-    return Score(score_notes, 1, voices=("melody", "accompaniment"))
 
 
 def assign_editors(

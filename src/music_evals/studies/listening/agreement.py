@@ -19,7 +19,6 @@ from music_evals.benchmark.contents import heading
 from music_evals.benchmark.formats import align, counted, format_interval, format_value, plain
 from music_evals.benchmark.inputs import some
 from music_evals.benchmark.load import LoadedResults, find_task, load_results
-from music_evals.benchmark.scores import ScoreTable
 from music_evals.errors import NoDataError
 from music_evals.stats import holm
 from music_evals.stats.agreement import RatingTable, agreement, leave_one_out
@@ -57,38 +56,20 @@ def agreement_of_run(
 ) -> dict[str, Any]:
     """Return how each score of a run agrees with the listeners, for each question that they answered.
 
-    Parameters
-    ----------
-    run
-        Folder of a run of any task, or its results.
-    ratings
-        From `studies.ratings.read_ratings`.
-    key
-        Rows of the study's `pairs.csv`, which say what the run calls a stimulus: its system, and the one of several
-        predictions that listeners heard. None are needed where ratings name items and systems as the run does.
-    level
-        Of Krippendorff's alpha: ``"interval"``, ``"ordinal"`` or ``"nominal"``.
+    `key` are rows of the study's `pairs.csv`, which say what the run calls a stimulus: its system, and the one of
+    several predictions that listeners heard; none are needed where ratings name items and systems as the run does.
+    `level` is that of Krippendorff's alpha: ``"interval"``, ``"ordinal"`` or ``"nominal"``.
 
-    Returns
-    -------
-    dict
-        ``run``; ``intervals``: ``confidence``, ``n_resamples``, ``seed``; ``questions``: question -> ``n_ratings``,
-        ``n_listeners``, ``n_items``, ``n_systems``, ``n_stimuli``, ``n_clusters`` (of items), ``n_judged`` (stimuli
-        of systems that the run scores), ``not_judged`` (system -> other stimuli), ``level``, ``alpha``,
-        ``leave_one_out``; ``agreement``: a row for each question and score, with ``facet`` and ``title`` of the score
-        and ``stimuli``, ``systems`` and ``preferences``, each with ``estimate``, ``low``, ``high``, ``p_value``,
-        ``p_holm`` (corrected over all of them) and ``n``: see `stats.agreement`, whose correlations are turned so that
-        above 0 always agrees with people; ``notes``, in words. None where something is not defined.
+    The result has ``run``; ``intervals``: ``confidence``, ``n_resamples``, ``seed``; ``questions``: question ->
+    ``n_ratings``, ``n_listeners``, ``n_items``, ``n_systems``, ``n_stimuli``, ``n_clusters`` (of items), ``n_judged``
+    (stimuli of systems that the run scores), ``not_judged`` (system -> other stimuli), ``level``, ``alpha``,
+    ``leave_one_out``; ``agreement``: a row for each question and score, with ``facet`` and ``title`` of the score and
+    ``stimuli``, ``systems`` and ``preferences``, each with ``estimate``, ``low``, ``high``, ``p_value``, ``p_holm``
+    (corrected over all of them) and ``n``: see `stats.agreement`, whose correlations are turned so that above 0 always
+    agrees with people; ``notes``, in words. None where something is not defined.
 
-    Raises
-    ------
-    NoDataError
-        Nothing that was rated is in the run, or there are no ratings.
-    PairCountError, InvalidInputError
-        As `studies.ratings.check_ratings`, or an option out of range.
-    UnknownNameError
-        A level that does not exist.
-
+    Raises `NoDataError` where nothing that was rated is in the run, or there are no ratings; the errors of
+    `ratings.check_ratings`; and `UnknownNameError` for another level.
     """
     check_ratings(ratings)
     loaded = run if isinstance(run, LoadedResults) else load_results(run)
@@ -99,13 +80,30 @@ def agreement_of_run(
     for system in loaded.scores.systems:
         pairs = loaded.scores.scored(system)
         clusters |= zip(pairs.text("item"), pairs.text("group"), strict=True)
-    names_in_run = _names_in_run(loaded, key)
+    # what the run calls each stimulus of a study; None for those of other runs
+    # a run whose folder has another name now is taken for all of them
+    is_named = loaded.folder.name in {pair.run for pair in key}
+    others = {pair for pair in key if is_named and pair.run not in {"", loaded.folder.name}}
+    names_in_run = {
+        (pair.item_id, pair.system): None if pair in others else (pair.run_system or pair.system, pair.run_seed)
+        for pair in key
+    }
     questions: dict[str, Any] = {}
     rows: list[dict[str, Any]] = []
     for facet in dict.fromkeys(rating.facet for rating in ratings):
         own = [rating for rating in ratings if rating.facet == facet]
         stimuli = sorted({(rating.item, rating.system) for rating in own})
-        table = _rating_table(own, stimuli, clusters)
+        # ratings as numbers; items that `clusters` does not know are clusters of their own
+        numbers = {stimulus: number for number, stimulus in enumerate(stimuli)}
+        items = [item for item, _ in stimuli]
+        table = RatingTable(
+            [rating.rating for rating in own],
+            np.array([numbers[rating.item, rating.system] for rating in own], dtype=np.int64),
+            [rating.listener for rating in own],
+            items=items,
+            systems=[system for _, system in stimuli],
+            clusters=[f"known {clusters[item]}" if item in clusters else f"item {item}" for item in items],
+        )
         scores, there = _values(loaded, names, stimuli, [names_in_run.get(pair, (pair[1], None)) for pair in stimuli])
         questions[facet] = _about(own, stimuli, table, there, level)
         agreements = agreement(table, scores, confidence=confidence, n_resamples=n_resamples, seed=seed)
@@ -125,31 +123,6 @@ def agreement_of_run(
     return made
 
 
-def _rating_table(ratings: Sequence[Rating], stimuli: Stimuli, clusters: Mapping[str, str]) -> RatingTable:
-    """Return ratings as numbers; items that `clusters` does not know are clusters of their own."""
-    numbers = {stimulus: number for number, stimulus in enumerate(stimuli)}
-    items = [item for item, _ in stimuli]
-    return RatingTable(
-        [rating.rating for rating in ratings],
-        np.array([numbers[rating.item, rating.system] for rating in ratings], dtype=np.int64),
-        [rating.listener for rating in ratings],
-        items=items,
-        systems=[system for _, system in stimuli],
-        clusters=[f"known {clusters[item]}" if item in clusters else f"item {item}" for item in items],
-    )
-
-
-def _names_in_run(loaded: LoadedResults, key: Sequence[StudyPair]) -> dict[tuple[str, str], Made | None]:
-    """Return what the run calls each stimulus of a study; None for those of other runs."""
-    # a run whose folder has another name now is taken for all of them
-    is_named = loaded.folder.name in {pair.run for pair in key}
-    others = {pair for pair in key if is_named and pair.run not in {"", loaded.folder.name}}
-    return {
-        (pair.item_id, pair.system): None if pair in others else (pair.run_system or pair.system, pair.run_seed)
-        for pair in key
-    }
-
-
 def _values(
     loaded: LoadedResults, names: Sequence[str], stimuli: Stimuli, in_run: Sequence[Made | None]
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.bool_]]:
@@ -164,21 +137,15 @@ def _values(
         items = [stimuli[row][0] for row in rows]
         there[rows] = score_table.at(items, system).rows >= 0
         for column, name in enumerate(names):
-            own = _of_seed(score_table, items, system, seed, name)
+            # the scores of the predictions with one seed, or the mean over all
+            seeds = score_table.header.get("systems", {}).get(system, {}).get("seeds", ())
+            by_seed = score_table.at(items, system).by_seed(name) if seed in seeds else ()
+            own = score_table.at(items, system).values(name)[:, 0]
+            own = by_seed[list(seeds).index(seed)] if len(by_seed) == len(seeds) > 1 else own
             direction = loaded.results["scales"][name]["direction"]
             turned = own if direction == "higher" else -own if direction == "lower" else -np.abs(own)
             values[rows, column] = np.where(np.isfinite(turned), turned, np.nan)
     return values, there
-
-
-def _of_seed(
-    score_table: ScoreTable, items: Sequence[str], system: str, seed: int | None, name: str
-) -> npt.NDArray[np.float64]:
-    """Return the scores of the predictions with one seed, or the mean over all."""
-    seeds = score_table.header.get("systems", {}).get(system, {}).get("seeds", ())
-    by_seed = score_table.at(items, system).by_seed(name) if seed in seeds else ()
-    own = score_table.at(items, system).values(name)[:, 0]
-    return by_seed[list(seeds).index(seed)] if len(by_seed) == len(seeds) > 1 else own
 
 
 def _about(

@@ -45,33 +45,15 @@ Row = dict[str, Any]
 def evaluate_listening(
     tables: ListeningTables, settings: ListeningSettings, *, confidence: float = 0.95
 ) -> dict[str, Any]:
-    """Return the tables of a listening test.
+    """Return the tables of a listening test: `TABLES` -> rows. The rules of its settings say who is kept.
 
-    Parameters
-    ----------
-    tables
-        From `studies.listening.answers.listening_tables`.
-    settings
-        Of the test; its rules say who is kept.
-    confidence
-        Nominal coverage of the intervals.
-
-    Returns
-    -------
-    dict
-        `TABLES` -> rows. ``listeners``: as `screening.screen_listeners` has them. ``means``: ``question``,
-        ``system``, ``listeners`` (``kept`` or ``all``), ``mean``, ``sd``, ``n`` and the interval. ``differences``:
-        ``first`` less ``second``, with ``p`` and ``p_holm``, corrected over all of one set of listeners; in the type
-        ``ab`` it is empty. ``preferences`` (``ab``): ``share`` of the choices in which ``first`` was preferred to
-        ``second``, ``p`` against one half. ``agreement``: Krippendorff's alpha, and the rank correlation of a listener
-        with the others. ``order``: by how much a rating changes from the first page to the last, the sound being the
-        same; in ``ab`` the share of choices of the first of two sounds. ``warnings``, in words.
-
-    Raises
-    ------
-    InvalidInputError
-        No listener is left.
-
+    ``listeners``: as `screening.screen_listeners` has them. ``means``: ``question``, ``system``, ``listeners``
+    (``kept`` or ``all``), ``mean``, ``sd``, ``n`` and the interval. ``differences``: ``first`` less ``second``, with
+    ``p`` and ``p_holm``, corrected over all of one set of listeners; in the type ``ab`` it is empty. ``preferences``
+    (``ab``): ``share`` of the choices in which ``first`` was preferred to ``second``, ``p`` against one half.
+    ``agreement``: Krippendorff's alpha, and the rank correlation of a listener with the others. ``order``: by how much
+    a rating changes from the first page to the last, the sound being the same; in ``ab`` the share of choices of the
+    first of two sounds. ``warnings``, in words. Raises `InvalidInputError` where no listener is left.
     """
     kind = settings.type
     listeners, note = screen_listeners(tables, settings)

@@ -19,16 +19,6 @@ from music_evals.studies.listening.settings import CHECK, LQ1, SCALES, Listening
 from music_evals.studies.pairs import StudyPair
 from music_evals.studies.ratings import Rating
 
-__all__ = [
-    "Answers",
-    "ListeningKey",
-    "ListeningTables",
-    "TrialAnswer",
-    "check_answers",
-    "listening_tables",
-    "ratings_of",
-]
-
 MOST_TONES = 5
 
 _UNDER_SEC = 0.1
@@ -168,36 +158,38 @@ def listening_tables(answered: Iterable[Answers], key: ListeningKey) -> Listenin
         if answers.listener in listeners:
             raise PairCountError(f"listener {answers.listener!r} answered twice; keep one of the two")
         listeners.add(answers.listener)
-        for table, rows in zip(tables, _tables_of(answers, key), strict=True):
+        test = [answer for answer in answers.trials if answer.trial["type"] != "check"]
+        checks = []
+        for answer in answers.trials:
+            if answer.trial["type"] == "check":
+                (file,) = answer.trial["stimuli"]
+                name, tones = PurePosixPath(file).name, int(answer.values[CHECK][file])
+                row = {"listener": answers.listener, "file": name, "answer": tones, "tones": key.checks[name]}
+                checks.append({**row, "is_right": tones == key.checks[name]})
+        is_ab = key.settings.type == "ab"
+        listener = {
+            "listener": answers.listener, "slot": answers.slot, "block": answers.block, "n_trials": len(test),
+            "seconds": round(sum(answer.seconds for answer in answers.trials), 3),
+            "server_sec": round(answers.server_sec, 3), "received_at": answers.received_at, "n_checks": len(checks),
+            "n_failed": sum(not row["is_right"] for row in checks),
+        }  # fmt: skip
+        choices = [row for answer in test for row in _choices(answers, answer, key)] if is_ab else []
+        asks_lq1 = key.settings.type == "rating" and LQ1 in {question.name for question in key.settings.questions}
+        for table, rows in zip(
+            tables,
+            ListeningTables(
+                _win_shares(answers, choices)
+                if is_ab
+                else [row for answer in test for row in _ratings(answers, answer, key)],
+                [_listening_row(answers, answer, key) for answer in test] if asks_lq1 else [],
+                choices,
+                checks,
+                [listener],
+            ),
+            strict=True,
+        ):
             table.extend(rows)
     return tables
-
-
-def _tables_of(answers: Answers, key: ListeningKey) -> ListeningTables:
-    test = [answer for answer in answers.trials if answer.trial["type"] != "check"]
-    checks = []
-    for answer in answers.trials:
-        if answer.trial["type"] == "check":
-            (file,) = answer.trial["stimuli"]
-            name, tones = PurePosixPath(file).name, int(answer.values[CHECK][file])
-            row = {"listener": answers.listener, "file": name, "answer": tones, "tones": key.checks[name]}
-            checks.append({**row, "is_right": tones == key.checks[name]})
-    is_ab = key.settings.type == "ab"
-    listener = {
-        "listener": answers.listener, "slot": answers.slot, "block": answers.block, "n_trials": len(test),
-        "seconds": round(sum(answer.seconds for answer in answers.trials), 3),
-        "server_sec": round(answers.server_sec, 3), "received_at": answers.received_at, "n_checks": len(checks),
-        "n_failed": sum(not row["is_right"] for row in checks),
-    }  # fmt: skip
-    choices = [row for answer in test for row in _choices(answers, answer, key)] if is_ab else []
-    asks_lq1 = key.settings.type == "rating" and LQ1 in {question.name for question in key.settings.questions}
-    return ListeningTables(
-        _win_shares(answers, choices) if is_ab else [row for answer in test for row in _ratings(answers, answer, key)],
-        [_listening_row(answers, answer, key) for answer in test] if asks_lq1 else [],
-        choices,
-        checks,
-        [listener],
-    )
 
 
 def _pair(file: str, key: ListeningKey) -> StudyPair:

@@ -88,28 +88,13 @@ def build_listening_test(
 ) -> BuiltTest:
     """Build the folder of a blind listening test from a table of pairs of any task.
 
-    Parameters
-    ----------
-    out
-        A place where nothing is.
-    study, introduction, page
-        As of `folders.write_study_folder`.
-    loudness_lufs
-        What every file is brought to.
-    progress
-        Called with the items that are done, all items, and a word.
+    Nothing stands at `out` yet; `study`, `introduction` and `page` are those of `folders.write_study_folder`, and every
+    file is brought to `loudness_lufs`. `progress` is called with the items that are done, all items, and a word.
 
-    Raises
-    ------
-    NoDataError, UnreadableFileError, InvalidInputError, PairCountError
-        As `pairs.read_pairs`; the table cannot carry the design (`settings.check_pairs_of_test`); a file is no
-        audio, or sounds of an item are not equally long (the message names the rows); a hidden reference that is
-        not the reference; or a file that would be clipped.
-    UnknownNameError
-        A system that the table does not have.
-    OutputError
-        The folder cannot be written.
-
+    Raises the errors of `pairs.read_pairs` and `settings.check_pairs_of_test`; `InvalidInputError` where a file is no
+    audio, sounds of an item are not equally long (the message names the rows), a hidden reference is not the reference,
+    or a file would be clipped; `UnknownNameError` for a system that the table does not have; `OutputError` where the
+    folder cannot be written.
     """
     place = Path(pairs)
     rows = read_pairs(place)

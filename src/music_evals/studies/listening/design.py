@@ -35,8 +35,6 @@ from music_evals.errors import NoDataError
 from music_evals.studies.listening.settings import CHECK, ListeningSettings, check_pairs_of_test, played_systems
 from music_evals.studies.pairs import StudyPair
 
-__all__ = ["make_plans", "order_of_items"]
-
 
 class _Trial(NamedTuple):
     """One page before its sounds are in order."""

@@ -28,13 +28,8 @@ def pairs_of_edits(runs: Sequence[str | os.PathLike[str]]) -> tuple[StudyPair, .
     its name, or, where two runs have the same one, by the name of the folder. Rows come item by item, in the order of
     the first run, with absolute paths; what failed in one run is in none.
 
-    Raises
-    ------
-    NoDataError
-        A folder without edits, or no item that all runs have.
-    InvalidInputError
-        Scores that were not rendered, runs of one name, or an item whose source or instruction differs between runs.
-
+    Raises `NoDataError`: a folder without edits, or no item that all runs have; `InvalidInputError`: scores that were
+    not rendered, runs of one name, or an item whose source or instruction differs between runs.
     """
     made = [(Path(run), _edits(Path(run))) for run in runs]
     systems = [next(iter(edits.values()))["system"] for _, edits in made]

@@ -50,28 +50,16 @@ Samples = npt.NDArray[np.float32]
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class StudySettings:
-    """Settings of a listening study: its music, systems and sounds; what is not listed here its options say.
+    """Settings of a listening study: its music, systems and sounds; what is not said here its options say.
 
-    Parameters
-    ----------
-    runs
-        Folders of runs of inpainting, finished or not; what they have under the same item id must be the same music.
-    systems
-        Names with commas, as the study calls them (``infill_transformer best``) or as the records do; without a
-        decoding a name takes all decodings of the model. ``"all"`` takes models and baselines; None takes all models
-        and of the baselines ``copy_past`` and ``lag_vote``.
-    sounds
-        One of `SOUNDS`.
-    licence
-        Under what terms the music may be played, where no card on this machine says that, or where another counts.
+    `runs` are folders of runs of inpainting, finished or not; what they have under the same item id must be the same
+    music. `systems` are names with commas, as the study calls them (``infill_transformer best``) or as the records do;
+    without a decoding a name takes all decodings of the model. ``"all"`` takes models and baselines; None takes all
+    models and of the baselines ``copy_past`` and ``lag_vote``. `licence` says under what terms the music may be played,
+    where no card on this machine says that, or where another counts.
 
-    Raises
-    ------
-    InvalidInputError
-        A number out of range, or `runs` that are no list.
-    UnknownNameError
-        Other sounds.
-
+    Raises `InvalidInputError` for a number out of range, or `runs` that are no list, and `UnknownNameError` for sounds
+    that are none of `SOUNDS`.
     """
 
     runs: Sequence[str | os.PathLike[str]] = option(
@@ -140,22 +128,12 @@ class StudySettings:
 def build_study(settings: StudySettings, *, progress: Callable[[int, int, str], object] | None = None) -> Study:
     """Build the folder of a blind listening study.
 
-    Raises
-    ------
-    NoDataError
-        No run, a run without records or predictions, or systems that share no item.
-    InvalidInputError
-        A run of another task; runs that differ in their music; fewer shared items than asked for; a folder that is not
-        free; a loudness that would clip; or music without a stated licence.
-    UnknownNameError
-        A system that no run has.
-    CorruptRecordsError
-        Records that are damaged.
-    MissingBackendError
-        FluidSynth or its sounds are not installed; ``sounds="additive"`` needs neither.
-    OutputError
-        The folder cannot be written; one that was there is kept.
-
+    Raises `NoDataError`: no run, a run without records or predictions, or systems that share no item;
+    `InvalidInputError`: a run of another task; runs that differ in their music; fewer shared items than asked for; a
+    folder that is not free; a loudness that would clip; or music without a stated licence; `UnknownNameError`: a system
+    that no run has; `CorruptRecordsError`: records that are damaged; `MissingBackendError`: FluidSynth or its sounds
+    are not installed; ``sounds="additive"`` needs neither; `OutputError`: the folder cannot be written; one that was
+    there is kept.
     """
     check_out(settings.out, overwrite=settings.overwrite)
     content = read_runs(settings.runs)

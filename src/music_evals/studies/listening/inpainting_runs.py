@@ -24,17 +24,6 @@ from music_evals.errors import InvalidInputError, NoDataError, UnknownNameError
 from music_evals.protocols import CONTROL
 from music_evals.symbolic import noteseq
 
-__all__ = [
-    "PLAYED_BASELINES",
-    "HeardItem",
-    "HeardSystem",
-    "Middle",
-    "RunContent",
-    "choose_items",
-    "choose_systems",
-    "read_runs",
-]
-
 TASK = "inpainting"
 
 PLAYED_BASELINES: Final = ("copy_past", "lag_vote")
@@ -80,7 +69,14 @@ class RunContent:
 
 def read_runs(runs: Sequence[str | os.PathLike[str]]) -> RunContent:
     """Read the records of runs, and give each system a label of its own."""
-    names = _run_names(runs)
+    if not runs:
+        raise NoDataError("no runs; give the folder of one at least")
+    places = [Path(run).resolve() for run in runs]
+    if len(set(places)) < len(places):
+        twice = next(str(runs[n]) for n, place in enumerate(places) if place in places[:n])
+        raise InvalidInputError(f"the run {twice} is given twice; give it once")
+    short = [place.parent.name if place.name == RECORDS else place.name for place in places]
+    names = tuple(short if len(set(short)) == len(short) else map(str, runs))
     headers: list[Mapping[str, Any]] = []
     items: dict[str, HeardItem] = {}
     systems: dict[tuple[str, str], HeardSystem] = {}
@@ -101,17 +97,6 @@ def read_runs(runs: Sequence[str | os.PathLike[str]]) -> RunContent:
                 known_system.middles = {**system.middles, **known_system.middles}
     _label(list(systems.values()), names)
     return RunContent(names, tuple(headers), items, tuple(systems.values()))
-
-
-def _run_names(runs: Sequence[str | os.PathLike[str]]) -> tuple[str, ...]:
-    if not runs:
-        raise NoDataError("no runs; give the folder of one at least")
-    places = [Path(run).resolve() for run in runs]
-    if len(set(places)) < len(places):
-        twice = next(str(runs[n]) for n, place in enumerate(places) if place in places[:n])
-        raise InvalidInputError(f"the run {twice} is given twice; give it once")
-    short = [place.parent.name if place.name == RECORDS else place.name for place in places]
-    return tuple(short if len(set(short)) == len(short) else map(str, runs))
 
 
 def _read_run(path: Path, number: int) -> tuple[dict[str, Any], dict[str, HeardItem], list[HeardSystem]]:

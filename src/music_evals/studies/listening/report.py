@@ -36,15 +36,9 @@ def report_text(
     confidence: float = 0.95,
     runs: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> str:
-    """Return the report as Markdown.
+    """Return the report of what `analysis.evaluate_listening` gave as Markdown.
 
-    Parameters
-    ----------
-    results, settings, confidence
-        Of `analysis.evaluate_listening`, and what it was given.
-    runs
-        Name of a run -> how its metrics agree with the listeners, from `studies.listening.agreement.agreement_of_run`.
-
+    `runs` are, by name, how the metrics of runs agree with the listeners (`agreement.agreement_of_run`).
     """
     kind, is_out = settings.type, not all(row["is_kept"] for row in results["listeners"])
     shown = {name: [row for row in results[name] if is_out or row["listeners"] == "kept"] for name in TABLES[1:-1]}
@@ -58,7 +52,7 @@ def report_text(
             [row["question"], markdown_name(row["system"]), row["listeners"], format_value(row["mean"]),
              _interval(row, "mean"), format_value(row["sd"]), *(row[name] for name in ("n", "n_listeners", "n_groups"))]
             for row in shown["means"]
-        ],
+        ]
     )  # fmt: skip
     for name, (estimate, title, note) in _COMPARISONS.items():
         if shown[name]:
@@ -69,7 +63,7 @@ def report_text(
                     [row["question"], markdown_name(row["first"]), markdown_name(row["second"]), row["listeners"],
                      format_value(row[estimate]), _interval(row, estimate), _p(row["p"]), _p(row["p_holm"])]
                     for row in shown[name]
-                ],
+                ]
             )  # fmt: skip
     parts += section(
         "Agreement among listeners", "Krippendorff's alpha: 1 is perfect, 0 is chance.",
@@ -78,7 +72,7 @@ def report_text(
             [row["question"], row["listeners"], format_value(row["alpha"]), row["level"],
              format_value(row["leave_one_out"]), row["n_listeners"], row["n_stimuli"]]
             for row in results["agreement"]
-        ],
+        ]
     )  # fmt: skip
     parts += section(
         "Order", _ORDER["ab" if kind == "ab" else "rating"], ["question", "effect", "of", "estimate", level],
@@ -86,7 +80,7 @@ def report_text(
             [row["question"], row["effect"], row["listeners"], format_value(row["estimate"]),
              _interval(row, "estimate")]
             for row in shown["order"]
-        ],
+        ]
     )  # fmt: skip
     parts += _listeners(results["listeners"], settings)
     for name, made in (runs or {}).items():

@@ -47,25 +47,13 @@ def read_listening_results(
 ) -> ListeningResults:
     """Read a listening test with all that was sent to its folder, and files that a static page gave to participants.
 
-    Parameters
-    ----------
-    leave_out
-        Numbers of listeners who are left out, such as who withdrew.
-    strict
-        Raise at the first answers that no listener can have sent. Otherwise they are left out, and named.
+    Listeners whose numbers are in `leave_out` are left out, such as who withdrew. `strict` raises at the first answers
+    that no listener can have sent; otherwise they are left out, and named.
 
-    Raises
-    ------
-    NoDataError
-        No study, or nobody whose answers count.
-    InvalidInputError
-        A study of another kind; a number to leave out that nobody has; submissions of another study; or, where
-        `strict`, impossible answers, with their row.
-    UnreadableFileError
-        A damaged key.
-    PairCountError
-        Where `strict`: more or fewer pages than a plan has.
-
+    Raises `NoDataError` without a study, or anybody whose answers count; `InvalidInputError` for a study of another
+    kind, a number to leave out that nobody has, submissions of another study or, where `strict`, impossible answers,
+    with their row; `UnreadableFileError` for a damaged key; where `strict`, `PairCountError` for more or fewer pages
+    than a plan has.
     """
     study = read_study_folder(folder)
     if study.kind != KIND:

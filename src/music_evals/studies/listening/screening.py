@@ -65,27 +65,15 @@ def rule_texts(settings: ListeningSettings) -> dict[str, str]:
 
 
 def screen_listeners(tables: ListeningTables, settings: ListeningSettings) -> tuple[list[Row], str]:
-    """Apply the rules of a test to every listener.
+    """Apply the rules of a test to every listener; return a row each, and a note.
 
-    Parameters
-    ----------
-    tables
-        From `answers.listening_tables`.
-    settings
-        Of the test.
-
-    Returns
-    -------
-    listeners
-        Rows of `tables.listeners` with ``low_references`` and ``high_anchors``, shares of the items; ``spread``, the
-        standard deviation of the answers (in ``ab`` of the side); ``agreement``, the mean over questions and by
-        question, -1 to 1, 0 by chance, negative for a scale turned round: Pearson's correlation with the mean of the
-        half that agrees the most of those whom no other rule leaves out, on sounds of systems; of two sounds the share
-        of choices that are those of most of them less the share that are not, each weighed by how clear the majority
-        is; ``marks``, names of `rule_texts` with commas; and ``is_kept``. NaN where something is not defined.
-    note
-        Why nobody was left out for little agreement; empty where the rule was applied.
-
+    Rows are those of `tables.listeners` with ``low_references`` and ``high_anchors``, shares of the items; ``spread``,
+    the standard deviation of the answers (in ``ab`` of the side); ``agreement``, the mean over questions and by
+    question, -1 to 1, 0 by chance, negative for a scale turned round: Pearson's correlation with the mean of the half
+    that agrees the most of those whom no other rule leaves out, on sounds of systems; of two sounds the share of
+    choices that are those of most of them less the share that are not, each weighed by how clear the majority is;
+    ``marks``, names of `rule_texts` with commas; and ``is_kept``. NaN where something is not defined. The note says why
+    nobody was left out for little agreement; it is empty where the rule was applied.
     """
     kind, (score, share) = settings.type, _SCORES[settings.type]
     names = [row["listener"] for row in tables.listeners]

@@ -83,11 +83,7 @@ _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_ -]{0,39}")
 class Question:
     """What is asked of each sound.
 
-    Raises
-    ------
-    InvalidInputError
-        A name of another form, or no text.
-
+    Raises `InvalidInputError`: a name of another form, or no text.
     """
 
     name: str  # in tables: a letter, then letters, digits, blanks, ``_`` and ``-``
@@ -125,13 +121,7 @@ def named_questions(test: str, names: Sequence[str] = ()) -> tuple[Question, ...
 
     Without names it is the usual one of the type; ``NAME=TEXT`` is one's own.
 
-    Raises
-    ------
-    UnknownNameError
-        No such type, or no such question in it.
-    InvalidInputError
-        As `Question`.
-
+    Raises `UnknownNameError`: no such type, or no such question in it; `InvalidInputError`: as `Question`.
     """
     if test not in TYPES:
         raise UnknownNameError("type of listening test", test, TYPES)
@@ -152,38 +142,19 @@ def style_questions(styles: Sequence[str]) -> tuple[Question, ...]:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ListeningSettings:
-    """What a listening test is; what is not listed here its options say.
+    """What a listening test is; what is not said here its options say.
 
-    Parameters
-    ----------
-    type
-        One of `TYPES`.
-    questions
-        At least one; none for the usual one of the type. Those of ``rating`` and ``ab`` are asked together, each of
-        ``mushra`` on a page of its own.
-    listeners
-        How many are planned: one plan each; a multiple of `blocks`.
-    systems
-        Who is heard, by their names in the table of pairs; none for all. The reference and the anchor of ``mushra``
-        need not be named.
-    with_hidden_reference
-        The original is rated as well, unlabelled; in ``mushra`` it always is.
-    anchor_hz
-        What the anchor keeps, in Hz.
-    least_heard
-        Share of each sound, 0 to 1, that must be heard before an answer counts; None for that of the type.
-    lengths
-        What becomes of an item whose sounds are not equally long: ``refuse`` it, or ``cut`` all to the shortest.
-    least_agreement
-        Who agrees less than this share, 0 to 1, of what the middle listener does is left out; see `screening`.
+    `questions` are at least one, none for the usual one of the type; those of ``rating`` and ``ab`` are asked together,
+    each of ``mushra`` on a page of its own. `listeners` are planned, one plan each: a multiple of `blocks`. `systems`
+    are heard, by their names in the table of pairs, none for all; the reference and the anchor of ``mushra`` need not
+    be named. `with_hidden_reference` has the original rated as well, unlabelled; in ``mushra`` it always is.
+    `anchor_hz` is what the anchor keeps, in Hz. `least_heard` is the share of each sound, 0 to 1, that must be heard
+    before an answer counts, None for that of the type. `lengths` says what becomes of an item whose sounds are not
+    equally long: ``refuse`` it, or ``cut`` all to the shortest. Who agrees less than the share `least_agreement`, 0 to
+    1, of what the middle listener does is left out (`screening`).
 
-    Raises
-    ------
-    InvalidInputError
-        A value out of its range, or two questions of one name.
-    UnknownNameError
-        Another type.
-
+    Raises `InvalidInputError` for a value out of its range, or two questions of one name, and `UnknownNameError` for a
+    type that is none of `TYPES`.
     """
 
     type: str = option("rating", "rating (default), ab or mushra", group="type")
@@ -304,15 +275,8 @@ def page_settings(settings: ListeningSettings) -> dict[str, Any]:
 def played_systems(settings: ListeningSettings, systems: Sequence[str]) -> tuple[str, ...]:
     """Return who is rated, out of the systems of a table: reference first, anchor last, where they are heard.
 
-    Raises
-    ------
-    UnknownNameError
-        A system that the table does not have.
-    NoDataError
-        Nobody is left.
-    PairCountError
-        Fewer than two of them in the type ``ab``, or more than a page of ``mushra`` can hold.
-
+    Raises `UnknownNameError`: a system that the table does not have; `NoDataError`: nobody is left; `PairCountError`:
+    fewer than two of them in the type ``ab``, or more than a page of ``mushra`` can hold.
     """
     controls = {REFERENCE, *([ANCHOR] if settings.type == "mushra" else [])}
     there = [name for name in dict.fromkeys(systems) if name not in controls]
@@ -339,18 +303,10 @@ def played_systems(settings: ListeningSettings, systems: Sequence[str]) -> tuple
 def check_pairs_of_test(pairs: Sequence[StudyPair], settings: ListeningSettings, *, makes_anchor: bool = True) -> None:
     """Check that a table of pairs can carry the design of a test; with `makes_anchor` a missing anchor will be made.
 
-    Raises
-    ------
-    NoDataError
-        No rows, or nobody to be rated.
-    PairCountError
-        Fewer than two systems in ``ab``; an item without one of the systems (the message names its row); fewer items
-        than the design has blocks.
-    InvalidInputError
-        ``mushra`` without an anchor, or with one that has all of what a question asks about.
-    UnknownNameError
-        A system that is not there.
-
+    Raises `NoDataError`: no rows, or nobody to be rated; `PairCountError`: fewer than two systems in ``ab``; an item
+    without one of the systems (the message names its row); fewer items than the design has blocks; `InvalidInputError`:
+    ``mushra`` without an anchor, or with one that has all of what a question asks about; `UnknownNameError`: a system
+    that is not there.
     """
     if not pairs:
         raise NoDataError("no pairs; a listening test needs some")

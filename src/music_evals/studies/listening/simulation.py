@@ -31,6 +31,7 @@ from music_evals.studies.listening.design import make_plans
 from music_evals.studies.listening.screening import ANCHOR
 from music_evals.studies.listening.settings import SCALES, ListeningSettings, played_systems
 from music_evals.studies.pairs import REFERENCE, StudyPair
+from music_evals.studies.planning import draw_sizes
 
 __all__ = [
     "SPREADS",
@@ -52,11 +53,7 @@ SECONDS = 10.0
 class ListeningWorld:
     """What is true in a simulated test; spreads (`_sd`) are in the unit of the scale.
 
-    Raises
-    ------
-    InvalidInputError
-        No system, fewer than two items, or a spread or share out of its range.
-
+    Raises `InvalidInputError`: no system, fewer than two items, or a spread or share out of its range.
     """
 
     effects: Mapping[str, float]  # system -> its mean: 1 to 5, or 0 to 100; in ``ab`` any number
@@ -252,40 +249,25 @@ def plan_listening(
     seed: int = 0,
     progress: Callable[[int, int], object] | None = None,
 ) -> list[PlannedTest]:
-    """Simulate listening tests of several sizes: one row a size, in their order.
+    """Simulate `n_draws` listening tests of several sizes, at least 2 listeners each: one row a size, in their order.
 
-    Parameters
-    ----------
-    world
-        What is true, with systems ``first`` and ``second``: `world_of`.
-    settings
-        Of the test; its `listeners` are replaced.
-    listeners
-        Sizes, at least 2 each.
-    n_draws
-        Tests of each size, at least 1.
-    progress
-        Called after each size with how many are done and how many there are.
-
-    Raises
-    ------
-    InvalidInputError
-        A size below 2, or no draws.
-
+    The world (`world_of`) says what is true of the systems ``first`` and ``second``; the `listeners` of the settings
+    are replaced. `progress` is called after each size with how many are done and how many there are. Raises
+    `InvalidInputError` for a size below 2, or no draws.
     """
-    if n_draws < 1 or not listeners or min(listeners) < 2:
-        raise InvalidInputError(f"expected sizes from 2 on and at least one draw, got {list(listeners)}, {n_draws}")
     if settings.type == "ab":
         truth, nothing = expected_share(world, "first", "second"), 0.5
     else:
         first, second = (expected_rating(world, system, settings.type) for system in ("first", "second"))
         truth, nothing = first - second, 0.0
+
     planned = []
-    for done, size in enumerate(listeners, start=1):
-        rng = np.random.default_rng([seed, size])
-        sized = dataclasses.replace(settings, listeners=size)
-        draws = np.array([_simulate_once(world, sized, confidence, rng) for _ in range(n_draws)]).T
-        screened, everybody = draws[:3], draws[3:6]
+    for size, draws in draw_sizes(
+        listeners,
+        lambda size, rng: _simulate_once(world, dataclasses.replace(settings, listeners=size), confidence, rng),
+        n_draws=n_draws, seed=seed, progress=progress,
+    ):  # fmt: skip
+        (screened, low, high), (everybody, low_all, high_all) = draws[:3], draws[3:6]
         kept_careless, careless, lost_careful, careful = draws[6:10].sum(axis=1).tolist()
         planned.append(
             PlannedTest(
@@ -293,18 +275,16 @@ def plan_listening(
                 world.n_items,
                 float(draws[10, 0]),
                 truth,
-                power=float(np.mean(screened[1] > nothing if truth > nothing else screened[2] < nothing)),
-                coverage=float(np.mean((screened[1] <= truth) & (truth <= screened[2]))),
-                coverage_all=float(np.mean((everybody[1] <= truth) & (truth <= everybody[2]))),
-                bias=float(screened[0].mean() - truth),
-                bias_all=float(everybody[0].mean() - truth),
-                width=float(np.nanmedian(screened[2] - screened[1])),
+                power=float(np.mean(low > nothing if truth > nothing else high < nothing)),
+                coverage=float(np.mean((low <= truth) & (truth <= high))),
+                coverage_all=float(np.mean((low_all <= truth) & (truth <= high_all))),
+                bias=float(screened.mean() - truth),
+                bias_all=float(everybody.mean() - truth),
+                width=float(np.nanmedian(high - low)),
                 kept_careless=kept_careless / careless if careless else float("nan"),
                 lost_careful=lost_careful / careful if careful else float("nan"),
             )
         )
-        if progress is not None:
-            progress(done, len(listeners))
     return planned
 
 

@@ -145,7 +145,9 @@ def _score_uploads(
     references, predictions = [load_score(reference)], [load_score(prediction)]
     progress(0.8, "Scoring")
     result, notes = _compute(metric, predictions=predictions, references=references, **options)
-    code = python_code(metric.name, _file_expressions(reference, prediction), options)
+    code = python_code(
+        metric.name, {"predictions": repr([Path(prediction).name]), "references": repr([Path(reference).name])}, options
+    )
     return ScoredItem(result, options, _file_hashes(reference, prediction), code, _ONLY_SETS, notes)
 
 
@@ -172,7 +174,11 @@ def score_edit(
         result,
         options,
         _file_hashes(reference, prediction),
-        python_code(metric.name, _file_expressions(reference, prediction), options),
+        python_code(
+            metric.name,
+            {"predictions": repr([Path(prediction).name]), "references": repr([Path(reference).name])},
+            options,
+        ),
         shell,
         list(dict.fromkeys([*(f"{name}: {why}" for name, why in item["reasons"].items()), *item["notes"]])),
         modality=item["entrance"],
@@ -334,10 +340,6 @@ def _file_hashes(reference: str, prediction: str) -> Mapping[str, str]:
     """Return name -> hash; the side comes first, for two files may have one name."""
     files = {"reference": Path(reference), "prediction": Path(prediction)}
     return {f"{side} {path.name}": content_hash(path.read_bytes()) for side, path in files.items()}
-
-
-def _file_expressions(reference: str, prediction: str) -> dict[str, str]:
-    return {"predictions": repr([Path(prediction).name]), "references": repr([Path(reference).name])}
 
 
 def example_pair(folder: Path) -> tuple[str, str]:

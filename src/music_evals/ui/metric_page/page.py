@@ -6,15 +6,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import os
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from music_evals.lyrics.embeddings import CHAR_NGRAMS
 from music_evals.metrics.arrays import VARIANTS
+from music_evals.metrics.semantics import AGGREGATIONS
 from music_evals.ui import frame
 from music_evals.ui.metric_page import inputs
 from music_evals.ui.metric_page.results import PageMetric, ScoredItem, load_metric, show
+from music_evals.ui.spaces.tag_comparison import available_encoders
 from music_evals.ui.uploads import MAX_RECORDING_BYTES, MAX_UPLOAD_BYTES, RECORDING_TYPES, SCORE_TYPES
 
 if TYPE_CHECKING:
@@ -41,10 +45,17 @@ def build_metric_page(name: str, app_file: str | os.PathLike[str]) -> gr.Blocks:
     largest = MAX_RECORDING_BYTES if metric.kind == "edits" else MAX_UPLOAD_BYTES
     intro = f"{metric.card['description']}\n\n{frame.privacy()}"
     with frame.space(metric.card["title"], intro, max_upload_bytes=largest) as page:
-        given = _INPUTS[metric.kind]()
+        given = [_add(source) for source in _SOURCES[metric.kind]]
         with gr.Row():
             example = gr.Button("Run the worked example", elem_id="run_example")
-        outputs = _add_outputs()
+        # add what `results.Shown` fills, in its order
+        bars = gr.HTML(elem_id="result", elem_classes="me-live")
+        with gr.Accordion("Receipt", open=False):
+            receipt = gr.HTML(elem_id="receipt")
+        python, shell = frame.code_panel()
+        with gr.Accordion("Result as data", open=False):
+            results = gr.JSON(elem_id="result_json", label="Result")
+        outputs = [bars, results, receipt, python, shell, *frame.downloads_panel()]
         for each in given:
             _wire(metric, each, example, outputs)
         with gr.Accordion("What it measures", open=True):
@@ -54,19 +65,6 @@ def build_metric_page(name: str, app_file: str | os.PathLike[str]) -> gr.Blocks:
         with gr.Accordion("The whole card", open=False):
             gr.Markdown(metric.text)
     return page
-
-
-def _add_outputs() -> list[Any]:
-    """Add what `results.Shown` fills, in its order."""
-    import gradio as gr
-
-    bars = gr.HTML(elem_id="result", elem_classes="me-live")
-    with gr.Accordion("Receipt", open=False):
-        receipt = gr.HTML(elem_id="receipt")
-    python, shell = frame.code_panel()
-    with gr.Accordion("Result as data", open=False):
-        results = gr.JSON(elem_id="result_json", label="Result")
-    return [bars, results, receipt, python, shell, *frame.downloads_panel()]
 
 
 def _wire(metric: PageMetric, source: Input, example: gr.Button, outputs: list[Any]) -> None:
@@ -95,200 +93,184 @@ def _wire(metric: PageMetric, source: Input, example: gr.Button, outputs: list[A
         frame.on_click(example, run_example, [], [*source.fields, *outputs], name="run_example", **options)
 
 
-def _button(name: str, *, slow: bool = False) -> tuple[Any, Any]:
-    """Add the button that scores and, where that takes long, the one that cancels."""
+# fields of the pages: a class of Gradio, and its options
+Field = tuple[str, dict[str, Any]]
+
+
+def _text(label: str, name: str, lines: int) -> Field:
+    return "Textbox", {"label": label, "lines": lines, "max_length": inputs.MAX_TEXT, "elem_id": name}
+
+
+def _file(label: str, name: str, types: Sequence[str] = SCORE_TYPES) -> Field:
+    return "File", {"label": label, "file_types": list(types), "elem_id": name}
+
+
+def _choice(label: str, choices: Sequence[str]) -> Field:
+    return "Dropdown", {"choices": list(choices), "value": choices[0], "label": label}
+
+
+_VARIANT = _choice("Variant", VARIANTS)
+_SPELLING = (
+    "`char-ngrams` needs no weights and knows no meaning: it compares how {} are spelt. {}An encoder with weights is "
+    "offered where they are on this machine."
+)
+
+
+class Source(NamedTuple):
+    """How one kind of input is given: what a visitor reads, its fields, and the function that scores it."""
+
+    score: Callable[..., ScoredItem]
+    button: str  # name of the button, and of the call of the API
+    text: str
+    rows: Sequence[Sequence[Field]]
+    example: Callable[[], Sequence[Any]] | None = None  # values of the fields for the worked example
+    tab: str = ""  # the title of its tab; empty where it is the only one
+    is_slow: bool = False  # it can be cancelled
+
+
+def _add(source: Source) -> Input:
+    """Add the fields of a source, the button that scores and, where that takes long, the one that cancels."""
     import gradio as gr
 
-    with gr.Row():
-        button = gr.Button("Score", variant="primary", elem_id=name)
-        cancel = gr.Button("Cancel", elem_id=f"{name}_cancel") if slow else None
-    return button, cancel
+    with gr.Tab(source.tab) if source.tab else contextlib.nullcontext():
+        gr.Markdown(source.text)
+        fields = []
+        for row in source.rows:
+            with gr.Row() if len(row) > 1 else contextlib.nullcontext():
+                for kind, options in row:
+                    choices = {"choices": available_encoders()} if options.get("label") == "Encoder" else {}
+                    fields.append(getattr(gr, kind)(**{**options, **choices}))
+        with gr.Row():
+            button = gr.Button("Score", variant="primary", elem_id=source.button)
+            cancel = gr.Button("Cancel", elem_id=f"{source.button}_cancel") if source.is_slow else None
+    return Input(source.score, fields, button, cancel, source.example)
 
 
-def _add_edit() -> list[Input]:
-    import gradio as gr
-
-    gr.Markdown(
-        "Two recordings of at most six minutes, or two scores: the original, and what became of it. The example is "
-        "a tune of Beethoven in C major at 120 quarters a minute; the edit moved it up a whole tone, slowed it to 108 "
-        "and turned the third phrase of the melody backwards."
-    )
-    types = [*RECORDING_TYPES, *SCORE_TYPES]
-    with gr.Row():
-        reference = gr.File(label="Original", file_types=types, elem_id="reference")
-        prediction = gr.File(label="Edited", file_types=types, elem_id="prediction")
-    variant = gr.Dropdown(list(VARIANTS), value=VARIANTS[0], label="Variant")
-    fields = [reference, prediction, variant]
-    return [
-        Input(
+_SOURCES: dict[str, tuple[Source, ...]] = {
+    "edits": (
+        Source(
             inputs.score_edit,
-            fields,
-            *_button("judge_edit", slow=True),
-            example=lambda: (*inputs.example_pair(frame.temporary_folder()), VARIANTS[0]),
-        )
-    ]
-
-
-def _add_tokens_tab() -> Input:
-    import gradio as gr
-
-    with gr.Tab("Tokens"):
-        gr.Markdown(
+            "judge_edit",
+            "Two recordings of at most six minutes, or two scores: the original, and what became of it. The example is "
+            "a tune of Beethoven in C major at 120 quarters a minute; the edit moved it up a whole tone, slowed it to "
+            "108 and turned the third phrase of the melody backwards.",
+            [
+                [
+                    _file("Original", "reference", RECORDING_TYPES + SCORE_TYPES),
+                    _file("Edited", "prediction", RECORDING_TYPES + SCORE_TYPES),
+                ],
+                [_VARIANT],
+            ],
+            lambda: (*inputs.example_pair(frame.temporary_folder()), VARIANTS[0]),
+            is_slow=True,
+        ),
+    ),
+    "contexts": (
+        Source(
+            inputs.score_tokens,
+            "judge_tokens",
             "0..127 is the onset of that pitch, 128 a hold, 129 a rest; 24 steps a measure; `128*23` repeats. In the "
             "example the true middle has twelve notes. The prediction writes F for E in the second measure, and one "
-            "long note for the third."
-        )
-        reference = gr.Textbox(
-            label="Reference: 384 tokens", lines=6, max_length=inputs.MAX_TEXT, elem_id="reference_tokens"
-        )
-        prediction = gr.Textbox(
-            label="Prediction: 96 or 384 tokens", lines=4, max_length=inputs.MAX_TEXT, elem_id="prediction_tokens"
-        )
-        variant = gr.Dropdown(list(VARIANTS), value=VARIANTS[0], label="Variant")
-        fields = [reference, prediction, variant]
-        values = (inputs.EXAMPLE_REFERENCE, inputs.EXAMPLE_PREDICTION, VARIANTS[0])
-        return Input(inputs.score_tokens, fields, *_button("judge_tokens"), example=lambda: values)
-
-
-def _add_files_tab() -> Input:
-    import gradio as gr
-
-    with gr.Tab("Files"):
-        gr.Markdown("One voice, 16 measures of four quarters; a prediction may be the four measures of the middle.")
-        types = list(SCORE_TYPES)
-        with gr.Row():
-            reference = gr.File(label="Reference: the whole true context", file_types=types, elem_id="reference")
-            prediction = gr.File(label="Prediction", file_types=types, elem_id="prediction")
-        variant = gr.Dropdown(list(VARIANTS), value=VARIANTS[0], label="Variant")
-        return Input(inputs.score_files, [reference, prediction, variant], *_button("judge_files"))
-
-
-def _add_rolls() -> list[Input]:
-    import gradio as gr
-
-    gr.Markdown(
-        "Two scores, all voices merged on a grid of 32nd notes: the truth and the prediction. Probabilities go through "
-        "Python. The example is a tune of Beethoven, and the same with the third phrase of the melody backwards."
-    )
-    types = list(SCORE_TYPES)
-    with gr.Row():
-        reference = gr.File(label="True piece", file_types=types, elem_id="reference")
-        prediction = gr.File(label="Predicted piece", file_types=types, elem_id="prediction")
-    button = _button("judge_rolls")
-    return [
-        Input(
+            "long note for the third.",
+            [
+                [_text("Reference: 384 tokens", "reference_tokens", 6)],
+                [_text("Prediction: 96 or 384 tokens", "prediction_tokens", 4)],
+                [_VARIANT],
+            ],
+            lambda: (inputs.EXAMPLE_REFERENCE, inputs.EXAMPLE_PREDICTION, VARIANTS[0]),
+            tab="Tokens",
+        ),
+        Source(
+            inputs.score_files,
+            "judge_files",
+            "One voice, 16 measures of four quarters; a prediction may be the four measures of the middle.",
+            [[_file("Reference: the whole true context", "reference"), _file("Prediction", "prediction")], [_VARIANT]],
+            tab="Files",
+        ),
+    ),
+    "rolls": (
+        Source(
             inputs.score_rolls,
-            [reference, prediction],
-            *button,
-            example=lambda: inputs.example_rolls(frame.temporary_folder()),
-        )
-    ]
-
-
-def _add_numbers() -> list[Input]:
-    import gradio as gr
-
-    gr.Markdown("In the example two predictions of three steps have a mean of 3.0 / 6 = 0.5 nats a step.")
-    rows = gr.Textbox(
-        label="One row a prediction, one number a step", lines=6, max_length=inputs.MAX_TEXT, elem_id="numbers"
-    )
-    return [Input(inputs.score_numbers, [rows], *_button("judge_numbers"), example=lambda: (inputs.EXAMPLE_NUMBERS,))]
-
-
-def _add_lyrics() -> list[Input]:
-    import gradio as gr
-
-    gr.Markdown(
-        "A pattern has headers such as (verse); `c` is a character, `R` the last one of a rhyming line. The example is "
-        "a poem of Li Bai as a language model may write it: its third line is too long, and its fourth does not rhyme."
-    )
-    with gr.Row():
-        lyrics = gr.Textbox(label="Generated lyrics", lines=12, max_length=inputs.MAX_TEXT, elem_id="lyrics")
-        pattern = gr.Textbox(
-            label="Pattern that was asked for", lines=12, max_length=inputs.MAX_TEXT, elem_id="pattern"
-        )
-    with gr.Row():
-        variant = gr.Dropdown(["official", "corrected", "paper"], value="official", label="Variant")
-        rhyme = gr.Dropdown(["official", "line", "char"], value="official", label="How rhymes are found")
-        normalise = gr.Checkbox(value=True, label="Read the text as language models write it")
-    fields = [lyrics, pattern, variant, rhyme, normalise]
-    values = (inputs.EXAMPLE_LYRICS, inputs.EXAMPLE_PATTERN, "official", "official", True)
-    return [Input(inputs.score_lyrics, fields, *_button("judge_lyrics"), example=lambda: values)]
-
-
-def _add_tags() -> list[Input]:
-    import gradio as gr
-
-    from music_evals.lyrics.embeddings import CHAR_NGRAMS
-    from music_evals.metrics.semantics import AGGREGATIONS
-    from music_evals.ui.spaces.tag_comparison import available_encoders
-
-    gr.Markdown(
-        "Tags between commas. `char-ngrams` needs no weights and knows no meaning: it compares how tags are spelt. In "
-        "the example one tag of three is on both sides, and one holds another. An encoder with weights is offered "
-        "where they are on this machine."
-    )
-    with gr.Row():
-        generated = gr.Textbox(label="Generated tags", lines=3, max_length=inputs.MAX_TEXT, elem_id="generated_tags")
-        reference = gr.Textbox(label="Reference tags", lines=3, max_length=inputs.MAX_TEXT, elem_id="reference_tags")
-    with gr.Row():
-        encoder = gr.Dropdown(available_encoders(), value=CHAR_NGRAMS, label="Encoder")
-        aggregation = gr.Dropdown(list(AGGREGATIONS), value=AGGREGATIONS[0], label="Aggregation")
-    fields = [generated, reference, encoder, aggregation]
-    values = (*inputs.EXAMPLE_TAGS, CHAR_NGRAMS, AGGREGATIONS[0])
-    return [Input(inputs.score_tags, fields, *_button("judge_tags"), example=lambda: values)]
-
-
-def _add_words() -> list[Input]:
-    import gradio as gr
-
-    gr.Markdown(
-        "Lyrics with headers such as (verse), and lyrics of people to compare them with. In the example a line comes "
-        "twice in a section: four of its eight bigrams are distinct."
-    )
-    with gr.Row():
-        lyrics = gr.Textbox(label="Generated lyrics", lines=10, max_length=inputs.MAX_TEXT, elem_id="words")
-        people = gr.Textbox(label="Lyrics of people", lines=10, max_length=inputs.MAX_TEXT, elem_id="people")
-    return [Input(inputs.score_words, [lyrics, people], *_button("judge_words"), example=lambda: inputs.EXAMPLE_WORDS)]
-
-
-def _add_themes() -> list[Input]:
-    import gradio as gr
-
-    from music_evals.lyrics.embeddings import CHAR_NGRAMS
-    from music_evals.ui.spaces.tag_comparison import available_encoders
-
-    gr.Markdown(
-        "Lyrics, and the theme or prompt that they were written for. `char-ngrams` needs no weights and knows no "
-        "meaning: it compares how texts are spelt. An encoder with weights is offered where they are on this machine."
-    )
-    with gr.Row():
-        lyrics = gr.Textbox(label="Generated lyrics", lines=10, max_length=inputs.MAX_TEXT, elem_id="words")
-        theme = gr.Textbox(label="Theme", lines=10, max_length=inputs.MAX_TEXT, elem_id="theme")
-    encoder = gr.Dropdown(available_encoders(), value=CHAR_NGRAMS, label="Encoder")
-    values = (*inputs.EXAMPLE_THEME, CHAR_NGRAMS)
-    return [Input(inputs.score_themes, [lyrics, theme, encoder], *_button("judge_themes"), example=lambda: values)]
-
-
-def _add_study() -> list[Input]:
-    import gradio as gr
-
-    gr.Markdown(
-        "A table of edits as CSV, with the columns of its samples; the card says what they are. In the example two "
-        "editors repair four pieces of a new model and of an old one. It stays on this page for as long as it is open."
-    )
-    edits = gr.Textbox(label="Edits, one row each", lines=10, max_length=inputs.MAX_TEXT, elem_id="edits_table")
-    return [Input(inputs.score_study, [edits], *_button("judge_study"), example=lambda: (inputs.EXAMPLE_STUDY,))]
-
-
-_INPUTS: dict[str, Callable[[], list[Input]]] = {
-    "edits": _add_edit,
-    "contexts": lambda: [_add_tokens_tab(), _add_files_tab()],
-    "rolls": _add_rolls,
-    "numbers": _add_numbers,
-    "lyrics": _add_lyrics,
-    "tags": _add_tags,
-    "words": _add_words,
-    "themes": _add_themes,
-    "study": _add_study,
+            "judge_rolls",
+            "Two scores, all voices merged on a grid of 32nd notes: the truth and the prediction. Probabilities go "
+            "through Python. The example is a tune of Beethoven, and the same with the third phrase of the melody "
+            "backwards.",
+            [[_file("True piece", "reference"), _file("Predicted piece", "prediction")]],
+            lambda: inputs.example_rolls(frame.temporary_folder()),
+        ),
+    ),
+    "numbers": (
+        Source(
+            inputs.score_numbers,
+            "judge_numbers",
+            "In the example two predictions of three steps have a mean of 3.0 / 6 = 0.5 nats a step.",
+            [[_text("One row a prediction, one number a step", "numbers", 6)]],
+            lambda: (inputs.EXAMPLE_NUMBERS,),
+        ),
+    ),
+    "lyrics": (
+        Source(
+            inputs.score_lyrics,
+            "judge_lyrics",
+            "A pattern has headers such as (verse); `c` is a character, `R` the last one of a rhyming line. The "
+            "example is a poem of Li Bai as a language model may write it: its third line is too long, and its fourth "
+            "does not rhyme.",
+            [
+                [_text("Generated lyrics", "lyrics", 12), _text("Pattern that was asked for", "pattern", 12)],
+                [
+                    _choice("Variant", ("official", "corrected", "paper")),
+                    _choice("How rhymes are found", ("official", "line", "char")),
+                    ("Checkbox", {"value": True, "label": "Read the text as language models write it"}),
+                ],
+            ],
+            lambda: (inputs.EXAMPLE_LYRICS, inputs.EXAMPLE_PATTERN, "official", "official", True),
+        ),
+    ),
+    "tags": (
+        Source(
+            inputs.score_tags,
+            "judge_tags",
+            "Tags between commas. "
+            + _SPELLING.format("tags", "In the example one tag of three is on both sides, and one holds another. "),
+            [
+                [_text("Generated tags", "generated_tags", 3), _text("Reference tags", "reference_tags", 3)],
+                [_choice("Encoder", [CHAR_NGRAMS]), _choice("Aggregation", AGGREGATIONS)],
+            ],
+            lambda: (*inputs.EXAMPLE_TAGS, CHAR_NGRAMS, AGGREGATIONS[0]),
+        ),
+    ),
+    "words": (
+        Source(
+            inputs.score_words,
+            "judge_words",
+            "Lyrics with headers such as (verse), and lyrics of people to compare them with. In the example a line "
+            "comes twice in a section: four of its eight bigrams are distinct.",
+            [[_text("Generated lyrics", "words", 10), _text("Lyrics of people", "people", 10)]],
+            lambda: inputs.EXAMPLE_WORDS,
+        ),
+    ),
+    "themes": (
+        Source(
+            inputs.score_themes,
+            "judge_themes",
+            "Lyrics, and the theme or prompt that they were written for. " + _SPELLING.format("texts", ""),
+            [
+                [_text("Generated lyrics", "words", 10), _text("Theme", "theme", 10)],
+                [_choice("Encoder", [CHAR_NGRAMS])],
+            ],
+            lambda: (*inputs.EXAMPLE_THEME, CHAR_NGRAMS),
+        ),
+    ),
+    "study": (
+        Source(
+            inputs.score_study,
+            "judge_study",
+            "A table of edits as CSV, with the columns of its samples; the card says what they are. In the example two "
+            "editors repair four pieces of a new model and of an old one. It stays on this page for as long as it is "
+            "open.",
+            [[_text("Edits, one row each", "edits_table", 10)]],
+            lambda: (inputs.EXAMPLE_STUDY,),
+        ),
+    ),
 }
+"""What the modules score (`hf.module.Module.kind`) -> how it is given."""

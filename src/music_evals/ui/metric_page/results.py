@@ -102,7 +102,15 @@ class Shown(NamedTuple):
 
 def show(metric: PageMetric, scored: ScoredItem) -> Shown:
     """Return what the page shows of a result; the files go as `frame.REMOVAL` says."""
-    receipt = _receipt(metric, scored)
+    from music_evals import __version__
+
+    receipt = {
+        "metric": metric.name,
+        "settings": dict(scored.settings),
+        "inputs, SHA-256": dict(scored.inputs),
+        **({"extractors": dict(scored.extractors)} if scored.extractors else {}),
+        "music_evals": __version__,
+    }
     results = {
         "metric": metric.name,
         "scores": {name: None if math.isnan(value) else value for name, value in scored.scores.items()},
@@ -110,18 +118,21 @@ def show(metric: PageMetric, scored: ScoredItem) -> Shown:
         "receipt": receipt,
     }
     files = write_downloads(results, [bar.row for bar in scored.bars], name=metric.name)
-    return Shown(_bars(scored), results, receipt_html(receipt), scored.python, scored.shell, *files)
-
-
-def _bars(scored: ScoredItem) -> str:
     auxiliary = [bar for bar in scored.bars if bar.score in AUXILIARY]
-    return html(
-        "metric_result.html",
-        bars=bars_html([bar for bar in scored.bars if bar not in auxiliary], headings=False),
-        companions=bars_html(auxiliary, headings=False) if auxiliary else "",
-        remarks=list(_remarks(scored)),
-        notes=scored.notes,
-        lines=scored.lines,
+    return Shown(
+        html(
+            "metric_result.html",
+            bars=bars_html([bar for bar in scored.bars if bar not in auxiliary], headings=False),
+            companions=bars_html(auxiliary, headings=False) if auxiliary else "",
+            remarks=list(_remarks(scored)),
+            notes=scored.notes,
+            lines=scored.lines,
+        ),
+        results,
+        receipt_html(receipt),
+        scored.python,
+        scored.shell,
+        *files,
     )
 
 
@@ -134,18 +145,6 @@ def _remarks(scored: ScoredItem) -> Iterator[str]:
             yield f"{name} is undefined for this pair"
     if scored.modality and (why := why_no_chance(scored.modality, str(scored.settings.get("variant", "")))):
         yield why
-
-
-def _receipt(metric: PageMetric, scored: ScoredItem) -> dict[str, Any]:
-    from music_evals import __version__
-
-    return {
-        "metric": metric.name,
-        "settings": dict(scored.settings),
-        "inputs, SHA-256": dict(scored.inputs),
-        **({"extractors": dict(scored.extractors)} if scored.extractors else {}),
-        "music_evals": __version__,
-    }
 
 
 def content_hash(content: bytes | str) -> str:

@@ -130,11 +130,18 @@ def _rows(comparison: tagged.Compared) -> list[dict[str, Any]]:
     ]
 
 
-def song_tags(songs: Mapping[str, Song], name: str, encoder: str, language: str = "en") -> str:
-    """Return `song_html` of the song of an id."""
-    if name not in songs:
-        raise UnknownNameError("song", name, songs)
-    return song_html(songs[name], encoder, language)
+def song_tags(songs: Mapping[str, Song], song: str, encoder: str, language: str = "en") -> str:
+    """Show the tags of a demo song.
+
+    Args:
+        song: id of a demo song.
+        encoder: a text encoder that the page offers.
+        language: en or zh.
+
+    """
+    if song not in songs:
+        raise UnknownNameError("song", song, songs)
+    return song_html(songs[song], encoder, language)
 
 
 def _place() -> str:
@@ -285,15 +292,34 @@ def build_demo(songs: str | os.PathLike[str]) -> gr.Blocks:
         parts.add(gr.Dropdown, "encoder", choices=encoders, value=encoders[0])
         with gr.Tabs():
             with parts.add(gr.Tab, "tab_song", id="tab_song", render_children=True):
-                _add_song(parts, known)
+                # add the tab of a song: what is chosen is shown
+                choices = [(f"{song.title} · {'、'.join(song.artist)}", song.id) for song in known]
+                parts.add(gr.Dropdown, "song", choices=choices, value=known[0].id)
+                first = song_html(known[0], parts["encoder"].value)
+                parts["song_view"] = gr.HTML(first, css_template=style("tags"), elem_id="song_tags")
             with parts.add(gr.Tab, "tab_compare", id="tab_compare", render_children=True):
                 _add_texts(parts, examples)
-                _add_comparison(parts)
+                # add the buttons and the results of a comparison
+                with gr.Row():
+                    parts.add(gr.Button, "compare", variant="primary")
+                    parts.add(gr.Button, "cancel", scale=0, min_width=120)
+                parts["found"] = gr.State(None, time_to_live=frame.RETENTION_SEC)
+                parts["table"] = gr.HTML("", css_template=style("tags"), elem_id="scores")
+                parts.add(gr.Dropdown, "matrix_of", name="dimension", choices=[], interactive=False)
+                parts["matrix"] = gr.HTML(matrix_html(None, None), css_template=style("tags"), elem_id="matrix")
+                parts.add_results()
             with parts.add(gr.Tab, "tab_probe", id="tab_probe", render_children=True):
                 _add_probe(parts)
         with bar:
             parts.add_switch()
-        _wire_song(parts, known)
+        # show the tags of the song, with cosines by the encoder, in the language that is chosen
+        show = functools.partial(song_tags, {song.id: song for song in known})
+        show.__doc__ = song_tags.__doc__  # tells programs what the inputs are
+        inputs = parts.pick("song", "encoder", "language")
+        changed = [parts["song"].input, parts["encoder"].input, parts["language"].change]
+        queue: dict[str, Any] = {"concurrency_id": "judge", "concurrency_limit": 1}  # one encoder at a time
+        options = {"api_name": "song_tags", "api_visibility": "public", "show_progress": "minimal"}
+        frame.follow(changed, show, inputs, parts["song_view"], **queue, **options)
         _wire_comparison(parts, examples)
         _wire_probe(parts)
     return page
@@ -305,98 +331,39 @@ def _encoder_text(language: str) -> str:
     return DESCRIPTION_WORDS(language)(key, name=DEFAULT_ENCODER)
 
 
-def _add_song(parts: Parts, known: Sequence[Song]) -> None:
-    """Add the tab of a song: what is chosen is shown."""
-    import gradio as gr
-
-    choices = [(f"{song.title} · {'、'.join(song.artist)}", song.id) for song in known]
-    parts.add(gr.Dropdown, "song", choices=choices, value=known[0].id)
-    first = song_html(known[0], parts["encoder"].value)
-    parts["song_view"] = gr.HTML(first, css_template=style("tags"), elem_id="song_tags")
-
-
-def _wire_song(parts: Parts, known: Sequence[Song]) -> None:
-    """Show the tags of the song, with cosines by the encoder, in the language that is chosen."""
-    by_id = {song.id: song for song in known}
-
-    def show(song: str, encoder: str, language: str) -> str:
-        """Show the tags of a demo song.
-
-        Args:
-            song: id of a demo song.
-            encoder: a text encoder that the page offers.
-            language: en or zh.
-
-        """
-        return song_tags(by_id, song, encoder, language)
-
-    inputs = parts.pick("song", "encoder", "language")
-    changed = [parts["song"].input, parts["encoder"].input, parts["language"].change]
-    queue: dict[str, Any] = {"concurrency_id": "judge", "concurrency_limit": 1}  # one encoder at a time
-    options = {"api_name": "song_tags", "api_visibility": "public", "show_progress": "minimal"}
-    frame.follow(changed, show, inputs, parts["song_view"], **queue, **options)
-
-
 def _add_texts(parts: Parts, examples: Sequence[_Example]) -> None:
     """Add examples, both descriptions, and how they are compared."""
     import gradio as gr
-
-    def titles(language: str) -> list[tuple[str, int]]:
-        return [(example.label(language), at) for at, example in enumerate(examples)]
 
     def named(names: Sequence[str], prefix: str = "") -> Callable[[str], list[tuple[str, str]]]:
         return lambda language: [(DESCRIPTION_WORDS(language)(f"{prefix}{name}"), name) for name in names]
 
     with gr.Row(equal_height=True):
-        parts.add(gr.Dropdown, "example", choices=titles, value=0)
+        parts.add(
+            gr.Dropdown,
+            "example",
+            choices=lambda language: [(example.label(language), at) for at, example in enumerate(examples)],
+            value=0,
+        )
         parts.add(gr.Button, "use_example", scale=0, min_width=180)
     size: dict[str, Any] = {"lines": 10, "max_lines": 20, "max_length": tagged.MAX_CHARACTERS, "min_width": 300}
     with gr.Row():
         for key, text in zip(("set_a", "set_b"), examples[0].texts("en"), strict=True):
             parts.add(gr.Textbox, key, value=text, **size)
-    parts.add(gr.Markdown, "sets_help", value=_sets_help)
+    limits = {"tags": tagged.MAX_TAGS, "length": tagged.MAX_TAG_CHARACTERS}
+    parts.add(gr.Markdown, "sets_help", value=lambda language: DESCRIPTION_WORDS(language)("sets_help", **limits))
     with gr.Row():
         parts.add(gr.Radio, "group", choices=named(GROUPS), value=examples[0].group, min_width=260)
         parts.add(gr.Dropdown, "aggregation", choices=named(AGGREGATIONS, "aggregation_"), value="mean", min_width=260)
-
-
-def _add_comparison(parts: Parts) -> None:
-    """Add the buttons and the results of a comparison."""
-    import gradio as gr
-
-    with gr.Row():
-        parts.add(gr.Button, "compare", variant="primary")
-        parts.add(gr.Button, "cancel", scale=0, min_width=120)
-    parts["found"] = gr.State(None, time_to_live=frame.RETENTION_SEC)
-    parts["table"] = gr.HTML("", css_template=style("tags"), elem_id="scores")
-    parts.add(gr.Dropdown, "matrix_of", name="dimension", choices=[], interactive=False)
-    parts["matrix"] = gr.HTML(matrix_html(None, None), css_template=style("tags"), elem_id="matrix")
-    parts.add_results()
-
-
-def _sets_help(language: str) -> str:
-    """Say how a description is written."""
-    return DESCRIPTION_WORDS(language)("sets_help", tags=tagged.MAX_TAGS, length=tagged.MAX_TAG_CHARACTERS)
 
 
 def _wire_comparison(parts: Parts, examples: Sequence[_Example]) -> None:
     """Wire examples and the comparison; it goes when what was compared is changed."""
     import gradio as gr
 
-    def take(at: int, spoken: str) -> tuple[str, str, str]:
-        return *examples[at].texts(spoken), examples[at].group
-
     def views(comparison: tagged.Compared | None, dimension: str | None, spoken: str) -> tuple[Any, ...]:
         choice = _matrix_choice(comparison, dimension, spoken)
         return table_html(comparison, spoken), choice, matrix_html(comparison, dimension, spoken)
-
-    def views_of_page(
-        comparison: tagged.Compared | None, values: Any, dimension: str | None, spoken: str
-    ) -> tuple[Any, ...]:
-        return views(comparison if values else None, dimension, spoken)  # what was emptied stays empty
-
-    def empty(spoken: str) -> tuple[Any, ...]:
-        return None, *views(None, None, spoken), "", "", None, None, ""
 
     texts, language = parts.pick("set_a", "set_b"), parts["language"]
     shown = parts.pick("table", "dimension", "matrix")
@@ -407,11 +374,23 @@ def _wire_comparison(parts: Parts, examples: Sequence[_Example]) -> None:
         cancel=parts["cancel"],
     )  # fmt: skip
     chosen = [*parts.pick("example"), language]
-    taken = parts["use_example"].click(take, chosen, [*texts, parts["group"]], queue=False, **PRIVATE)
+    taken = parts["use_example"].click(
+        lambda at, spoken: (*examples[at].texts(spoken), examples[at].group),
+        chosen, [*texts, parts["group"]], queue=False, **PRIVATE,
+    )  # fmt: skip
     chosen = [*parts.pick("found", "dimension"), language]
     matrix_event = parts["dimension"].input(matrix_html, chosen, parts["matrix"], trigger_mode="always_last", **PRIVATE)
-    spoken = language.change(views_of_page, parts.pick("found", "values", "dimension", "language"), shown, **PRIVATE)
-    parts.empty_when([*texts, *options], empty, outputs[1:], filled=[taken])
+    spoken = language.change(
+        # what was emptied stays empty
+        lambda comparison, values, dimension, spoken: views(comparison if values else None, dimension, spoken),
+        parts.pick("found", "values", "dimension", "language"), shown, **PRIVATE,
+    )  # fmt: skip
+    parts.empty_when(
+        [*texts, *options],
+        lambda spoken: (None, *views(None, None, spoken), "", "", None, None, ""),
+        outputs[1:],
+        filled=[taken],
+    )
     changed = [*(part.change for part in texts), *(part.input for part in options)]
     gr.on(changed, None, cancels=[run, matrix_event, spoken], **PRIVATE)
 
@@ -422,7 +401,12 @@ def _add_probe(parts: Parts) -> None:
 
     parts.add(gr.Markdown, "tab_probe", name="probe_text", value=_probe_text)
     with gr.Column(visible=bool(_place())):
-        parts.add(gr.File, "recording", label=_recording_label, file_types=list(RECORDING_TYPES))
+        parts.add(
+            gr.File,
+            "recording",
+            label=lambda language: DESCRIPTION_WORDS(language)("recording", **_recording_limits()),
+            file_types=list(RECORDING_TYPES),
+        )
         with gr.Row():
             parts.add(gr.Button, "tag", variant="primary")
             parts.add(gr.Button, "cancel", name="cancel_tag", scale=0, min_width=120)
@@ -439,11 +423,6 @@ def _recording_limits() -> dict[str, Any]:
     """Return the limits of a recording, as pages say them."""
     types = ", ".join(suffix.removeprefix(".") for suffix in RECORDING_TYPES)
     return {"minutes": f"{MAX_RECORDING_SEC / 60:g}", "megabytes": MAX_RECORDING_BYTES // 2**20, "types": types}
-
-
-def _recording_label(language: str) -> str:
-    """Say what recordings are taken."""
-    return DESCRIPTION_WORDS(language)("recording", **_recording_limits())
 
 
 def _probe_text(language: str) -> str:
@@ -467,9 +446,5 @@ def _wire_probe(parts: Parts) -> None:
     outputs = [*parts.pick("tag_values", "tags", "tag_code"), *files, parts["tag_receipt"]]
     inputs = parts.pick("recording", "language")
     run = frame.on_click(parts["tag"], tag_recording, inputs, outputs, name="tag", cancel=parts["cancel_tag"])
-
-    def empty(language: str) -> tuple[Any, ...]:
-        return None, _no_tags(language), "", None, None, ""
-
-    parts.empty_when(inputs[:1], empty, outputs)
+    parts.empty_when(inputs[:1], lambda language: (None, _no_tags(language), "", None, None, ""), outputs)
     gr.on(frame.edits_of(inputs[:1]), None, cancels=[run], **PRIVATE)

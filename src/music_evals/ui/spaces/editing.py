@@ -94,7 +94,11 @@ def find_editors(environment: Mapping[str, str] | None = None) -> dict[str, Offe
         if not (equals and place):
             raise InvalidInputError(f"{VARIABLE}: expected NAME=PLACE or NAME=ID@COMMIT, got {word!r}")
         if not getattr(load_editor(name), "licence", ""):
-            raise UnknownNameError("editing system with weights", name, _with_weights())
+            raise UnknownNameError(
+                "editing system with weights",
+                name,
+                [name for name in editor_names() if getattr(load_editor(name), "licence", "")],
+            )
         place, _, revision = place.partition("@")
         offers[name] = Offer(name, place, revision)
     return offers
@@ -106,11 +110,6 @@ def _edits_alone(name: str) -> bool:
         return False
     info: EditorInfo = kind().info
     return not info.control and "audio" in info.entrances
-
-
-def _with_weights() -> list[str]:
-    """Return the systems whose weights have a licence that a visitor can accept; a codec alone needs no licence."""
-    return [name for name in editor_names() if getattr(load_editor(name), "licence", "")]
 
 
 TITLE: Final = "Edit music, and see what stayed"
@@ -361,12 +360,16 @@ def build_demo() -> gr.Blocks:
         ]
         frame.follow([system.input], _describe, system, [about, words, accepted])
         run = frame.on_click(
-            button, _run, inputs, outputs, name="edit", cancel=cancel, cancelled=(_cancelled, status),
-            show_progress_on=status,
+            button, _run, inputs, outputs, name="edit", cancel=cancel, show_progress_on=status,
+            cancelled=(_cancelled, status),
         )  # fmt: skip
         frame.forget_when([*frame.edits_of(inputs), chosen.dataset.click], outputs, run=run)
     demo.examples_folder = folder
     return demo
+
+
+def _cancelled(status: str) -> str:
+    return "Cancelled." if status.endswith(" ...") else status
 
 
 def _describe(name: str) -> tuple[Any, ...]:
@@ -409,13 +412,6 @@ def _run(  # noqa: PLR0917  (a page gives its fields in their order)
     wishes = Wishes(system, parameters, target_prompt, source_prompt, before, after, int(seed or 0), accepted, text)
     edited = yield from preservation.tell_stages(edit_upload(upload, wishes), progress, escape, 10, "Not edited")
     yield _summary(edited), *shown(edited)
-
-
-_GOING: Final = " ..."
-
-
-def _cancelled(status: str) -> str:
-    return "Cancelled." if status.endswith(_GOING) else status
 
 
 def _summary(edited: EditedUpload) -> str:

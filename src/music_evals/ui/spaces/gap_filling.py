@@ -171,30 +171,22 @@ def longest_gap(model: Model | None) -> int:
     return min(limits.hidden_steps // MUSIB_LAYOUT.steps_per_measure, MUSIB_LAYOUT.n_measures - 1)
 
 
-def why_this_gap(model: Model | None, name: str, known: Sequence[Model]) -> str:
-    """Return why a system fills the middle and nothing else; empty where it fills any gap."""
-    if abilities(model).gap is not None:
+_CANNOT: Final = {
+    "gap": (f"fills {MIDDLE}, no more and no fewer", "fills other measures too"),
+    "locks": ("writes the whole gap anew and cannot keep notes in it", "can"),
+    "sketch": ("follows no sketch", "does"),
+}
+"""Wish of a visitor -> what a system does that cannot fulfil it, and what is said of one that can."""
+
+
+def why_not(wish: str, model: Model | None, name: str, known: Sequence[Model]) -> str:
+    """Return why a system cannot fulfil a wish, a key of `_CANNOT`; empty where it can."""
+    needed = "sketch" if wish == "sketch" else "gap"
+    if getattr(abilities(model), needed):
         return ""
-    return f"{name} fills {MIDDLE}, no more and no fewer{_who(known, 'fills other measures too', gap=True)}."
-
-
-def why_no_locks(model: Model | None, name: str, known: Sequence[Model]) -> str:
-    """Return why a system cannot keep notes of the gap; empty where it can."""
-    if abilities(model).gap is not None:
-        return ""
-    return f"{name} writes the whole gap anew and cannot keep notes in it{_who(known, 'can', gap=True)}."
-
-
-def why_no_sketch(model: Model | None, name: str, known: Sequence[Model]) -> str:
-    """Return why a system follows no sketch; empty where it can."""
-    if abilities(model).sketch:
-        return ""
-    return f"{name} follows no sketch{_who(known, 'does', gap=False)}."
-
-
-def _who(known: Sequence[Model], does: str, *, gap: bool) -> str:
-    can = [model.name for model in known if (abilities(model).gap if gap else abilities(model).sketch)]
-    return f"; {can[0]} {does}" if can else ""
+    can = [other.name for other in known if getattr(abilities(other), needed)]
+    words, others = _CANNOT[wish]
+    return f"{name} {words}{f'; {can[0]} {others}' if can else ''}."
 
 
 MAX_CANDIDATES: Final = 8
@@ -330,7 +322,11 @@ def fill(places: Places, melody: Melody, request: Request) -> Iterator[Filling]:
     n = 1 if system.inpainter is None or system.inpainter.deterministic else request.n_candidates
     lockable = abilities(model).gap is not None
     begun = Filling(melody, request, (), n, _notes(melody, request, n), _receipt(system, request, n), lockable)
-    taken = _sketched(begun, model)
+    taken = None
+    if begun.sketch:  # as the model takes it
+        kind = request.sketch
+        sketch = load_plugin({kind: abilities(model).sketch}, kind, "sketch")
+        taken = sketch(**{"rhythms" if kind == "rhythm" else "pitches": begun.sketch})
     yield begun
     candidates: list[Candidate] = []
     generated = _fill(system.inpainter, melody.tokens, request, taken)
@@ -347,13 +343,13 @@ def fill(places: Places, melody: Melody, request: Request) -> Iterator[Filling]:
 def _check(request: Request, model: Model | None, known: tuple[Model, ...], melody: Melody) -> None:
     """Raise if the system cannot fulfil the request."""
     name = request.system
-    if not request.is_middle and (reason := why_this_gap(model, name, known)):
+    if not request.is_middle and (reason := why_not("gap", model, name, known)):
         raise InvalidInputError(reason)
     if request.n_measures > longest_gap(model):
         raise InvalidInputError(f"{name} fills at most {longest_gap(model)} measures at once; choose fewer.")
-    if request.keep and (reason := why_no_locks(model, name, known)):
+    if request.keep and (reason := why_not("locks", model, name, known)):
         raise InvalidInputError(f"{reason} Take the locks away, or choose another system.")
-    if request.sketch != NO_SKETCH and (reason := why_no_sketch(model, name, known)):
+    if request.sketch != NO_SKETCH and (reason := why_not("sketch", model, name, known)):
         raise InvalidInputError(f"{reason} Choose no sketch, or another system.")
     for onset, duration, pitch in request.keep:
         if not request.gap.start <= onset < onset + duration <= request.gap.stop:
@@ -361,15 +357,6 @@ def _check(request: Request, model: Model | None, known: tuple[Model, ...], melo
             raise InvalidInputError(
                 f"{pitch_name(pitch)} at {where} is to stay, and does not lie in the gap: take its lock away."
             )
-
-
-def _sketched(filling: Filling, model: Model | None) -> Any:
-    """Return the sketch as the model takes it, or None."""
-    if not filling.sketch:
-        return None
-    kind = filling.request.sketch
-    taken = load_plugin({kind: abilities(model).sketch}, kind, "sketch")
-    return taken(**{"rhythms" if kind == "rhythm" else "pitches": filling.sketch})
 
 
 def _fill(inpainter: Any, tokens: Tokens, request: Request, sketch: Any) -> Iterator[Candidate]:
@@ -387,12 +374,13 @@ def _fill(inpainter: Any, tokens: Tokens, request: Request, sketch: Any) -> Iter
     )
 
 
-def _n_tokens(_model: Model, _tokens: Tokens, request: Request, _sketch: Any) -> int:
-    """Return how many tokens are drawn, a network call each; some candidates are drawn twice, to differ."""
-    return 2 * request.n_candidates * request.n_measures * MUSIB_LAYOUT.steps_per_measure
-
-
-@on_gpu(_n_tokens, call_sec=0.02)
+@on_gpu(
+    # a network call for each token; some candidates are drawn twice, to differ
+    lambda _model, _tokens, request, _sketch: (
+        2 * request.n_candidates * request.n_measures * MUSIB_LAYOUT.steps_per_measure
+    ),
+    call_sec=0.02,
+)
 def _fill_on_gpu(model: Model, tokens: Tokens, request: Request, sketch: Any) -> Iterator[Candidate]:
     """Yield what `_fill` yields, drawn by a network on the card where there is one."""
     inpainter = _load(model.place, **options_of(model, request.decoding, request.temperature)).inpainter
@@ -408,16 +396,14 @@ def options_of(model: Model, decoding: str, temperature: float | None) -> dict[s
     return options
 
 
+_load = functools.lru_cache(maxsize=12)(load_model)
+
+
 def load_system(places: Places, system: Model | str, decoding: str = OWN, temperature: float | None = None) -> System:
     """Load a model or a baseline; those of the last requests are kept."""
     if isinstance(system, Model):
         return _load(system.place, **options_of(system, decoding, temperature))
     return _baseline(system, str(places.dataset) if system in FITTED else None)
-
-
-@functools.lru_cache(maxsize=12)
-def _load(place: str, **options: Any) -> System:
-    return load_model(place, **options)
 
 
 @functools.lru_cache(maxsize=12)

@@ -70,7 +70,7 @@ def open_file(path: str | None) -> tuple[Piece, list[str], str, int, str, str]:
         path: MIDI, MusicXML or ABC, at most 1 MiB.
     """
     piece = melody_sources.open_piece(path)
-    voice = piece.first_voice()
+    voice = next(label for label in piece.voices if piece._is_one_voice(label))
     note = f"{escape(piece.name)}: {piece.n_measures} measures, {len(piece.voices) - 1} voices."
     if voice == melody_sources.HIGHEST:
         note += " No voice has one note at a time: these are the highest notes."
@@ -96,53 +96,48 @@ def build_page(root: str | os.PathLike[str]) -> gr.Blocks:
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     places = gaps.find_places(root)
     with frame.space(TITLE, f"{INTRO} {frame.privacy()}") as page:
-        editor, sources = _melody_part(places)
+        import gradio as gr
+
+        gr.Markdown(f"## 1. The melody\n\nWhat is tinted, measures {GAP} of the sixteen to begin with, is the gap.")
+        with gr.Row():
+            buttons: list[tuple[Any, Callable[[], str]]] = [
+                (gr.Button(name, size="sm", elem_id=f"example_{number}"), functools.partial(example_melody, name))
+                for number, name in enumerate(melody_sources.EXAMPLES)
+            ]
+            if places.dataset is not None and Path(places.dataset).is_dir():
+                button = gr.Button("A chorale of Bach", size="sm", elem_id="example_chorale")
+                buttons.append((button, lambda: write_melody(melody_sources.chorale(str(places.dataset)))))
+        with gr.Accordion("Upload MIDI, MusicXML or ABC", open=False, elem_id="upload_part"):
+            file = gr.File(label="A score of one or more voices", file_types=list(SCORE_TYPES), elem_id="upload")
+            with gr.Row():
+                voice = gr.Dropdown(
+                    [],
+                    label="Voice",
+                    info="One note at a time; of chords, the highest notes can be taken.",
+                    interactive=False,  # until there is a file
+                    elem_id="voice",
+                )
+                label = "First of the sixteen measures"
+                start = gr.Slider(1, 2, 1, step=1, label=label, info=WINDOW_HELP, interactive=False, elem_id="start")
+            note = gr.Markdown(elem_id="upload_note")
+        piece = gr.State(None, time_to_live=frame.RETENTION_SEC)
+        editor = roll_editor(melody_sources.example(next(iter(melody_sources.EXAMPLES))), elem_id="editor")
+        gr.api(frame.friendly(example_melody), api_name="example")
+        for button, function in buttons:
+            button.click(frame.friendly(function), None, editor, api_visibility="private")
+        file.upload(
+            frame.friendly(_open_on_page),
+            file,
+            [piece, voice, start, editor, note],
+            api_name="open_file",
+            concurrency_limit=1,
+        )
+        window = {"inputs": [piece, voice, start, editor], "outputs": editor, "trigger_mode": "always_last"}
+        for part in (voice, start):
+            part.input(frame.friendly(change_voice), **window, api_visibility="private")
+        sources = [*(button.click for button, _ in buttons), file.upload, voice.input, start.input]
         _filling_part(page, places, editor, sources)
     return page
-
-
-def _melody_part(places: gaps.Places) -> tuple[gr.HTML, list[Any]]:
-    """Add examples, upload and editor; return the editor, and the events that put another melody into it."""
-    import gradio as gr
-
-    gr.Markdown(f"## 1. The melody\n\nWhat is tinted, measures {GAP} of the sixteen to begin with, is the gap.")
-    with gr.Row():
-        buttons: list[tuple[Any, Callable[[], str]]] = [
-            (gr.Button(name, size="sm", elem_id=f"example_{number}"), functools.partial(example_melody, name))
-            for number, name in enumerate(melody_sources.EXAMPLES)
-        ]
-        if places.dataset is not None and Path(places.dataset).is_dir():
-            button = gr.Button("A chorale of Bach", size="sm", elem_id="example_chorale")
-            buttons.append((button, lambda: write_melody(melody_sources.chorale(str(places.dataset)))))
-    with gr.Accordion("Upload MIDI, MusicXML or ABC", open=False, elem_id="upload_part"):
-        file = gr.File(label="A score of one or more voices", file_types=list(SCORE_TYPES), elem_id="upload")
-        with gr.Row():
-            voice = gr.Dropdown(
-                [],
-                label="Voice",
-                info="One note at a time; of chords, the highest notes can be taken.",
-                interactive=False,  # until there is a file
-                elem_id="voice",
-            )
-            label = "First of the sixteen measures"
-            start = gr.Slider(1, 2, 1, step=1, label=label, info=WINDOW_HELP, interactive=False, elem_id="start")
-        note = gr.Markdown(elem_id="upload_note")
-    piece = gr.State(None, time_to_live=frame.RETENTION_SEC)
-    editor = roll_editor(melody_sources.example(next(iter(melody_sources.EXAMPLES))), elem_id="editor")
-    gr.api(frame.friendly(example_melody), api_name="example")
-    for button, function in buttons:
-        button.click(frame.friendly(function), None, editor, api_visibility="private")
-    file.upload(
-        frame.friendly(_open_on_page),
-        file,
-        [piece, voice, start, editor, note],
-        api_name="open_file",
-        concurrency_limit=1,
-    )
-    window = {"inputs": [piece, voice, start, editor], "outputs": editor, "trigger_mode": "always_last"}
-    for part in (voice, start):
-        part.input(frame.friendly(change_voice), **window, api_visibility="private")
-    return editor, [*(button.click for button, _ in buttons), file.upload, voice.input, start.input]
 
 
 def _filling_part(page: gr.Blocks, places: gaps.Places, editor: gr.HTML, sources: list[Any]) -> None:
@@ -312,14 +307,14 @@ def settings(places: gaps.Places, system: str) -> dict[str, dict[str, Any]]:
     """Return what the choice of a system changes: component -> its properties."""
     known = gaps.models(places)
     model = gaps.model_of(known, system)
-    fixed = gaps.why_this_gap(model, system, known)
-    no_sketch = gaps.why_no_sketch(model, system, known)
+    fixed = gaps.why_not("gap", model, system, known)
+    no_sketch = gaps.why_not("sketch", model, system, known)
     lengths = fixed or f"{system} fills 1 to {gaps.longest_gap(model)} measures at once."
     components: dict[str, dict[str, Any]] = {
         "first": {"value": gaps.FIRST, "interactive": not fixed, "info": fixed or "Counted in the sixteen, from 1."},
         "n_measures": {"value": gaps.MEASURES, "interactive": not fixed, "info": lengths},
         "sketch": {"value": gaps.NO_SKETCH, "interactive": not no_sketch, "info": no_sketch or SKETCH_HELP},
-        "locks": {"why": gaps.why_no_locks(model, system, known)},
+        "locks": {"why": gaps.why_not("locks", model, system, known)},
         "decoding": {"visible": model is not None, "value": gaps.OWN},
     }
     if model is not None:
@@ -351,7 +346,7 @@ def task(places: gaps.Places, system: str, first: float, n_measures: float, sket
     return roll_task(
         gaps.gap_of(int(first), int(n_measures)),
         sketch=sketch,
-        no_locks=gaps.why_no_locks(gaps.model_of(known, system), system, known),
+        no_locks=gaps.why_not("locks", gaps.model_of(known, system), system, known),
     )
 
 
@@ -426,8 +421,8 @@ def wire_controls(page: gr.Blocks, places: gaps.Places, controls: Controls, edit
         ]
 
     def arrive() -> Any:
-        offered = gaps.systems(places, gaps.models(places))
-        return gr.update(choices=list(offered), value=offered[0])
+        offered = list(gaps.systems(places, gaps.models(places)))
+        return gr.update(choices=offered, value=offered[0])
 
     def warm() -> None:
         if known := gaps.models(places):

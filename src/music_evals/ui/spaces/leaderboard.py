@@ -182,20 +182,15 @@ def show_item(board: Board, record: str, item: str) -> tuple[str, str, dict[str,
         raise UnknownNameError("item", str(item), held.items[:1000])
     rolls = views.music_html(board.details, held, item)
     words = "" if rolls else views.words_html(board.details, held, item)
-    return rolls, words, _recordings(board, held, item)
-
-
-def _recordings(board: Board, record: ResultRecord, item: str) -> dict[str, Path]:
-    """Return reference and estimate as files that end with the process, those of them that the board holds."""
-    pair = board.details.content(record.run, item, record.system, "pair") or {}
+    pair = board.details.content(held.run, item, held.system, "pair") or {}
     files = {}
     for side in SIDES:
         about = pair.get(side)
         content = str(about.get("content")) if isinstance(about, Mapping) else ""
-        detail = board.details.get(record.run, content, "", "audio")
+        detail = board.details.get(held.run, content, "", "audio")
         if detail is None or not 0 < len(detail.media) <= MAX_MEDIA_BYTES:
             continue
-        facts = board.details.content(record.run, content, "", "audio") or {}
+        facts = board.details.content(held.run, content, "", "audio") or {}
         suffix = Path(str(facts.get("name"))).suffix.lower()
         if suffix in AUDIO_SUFFIXES:
             name = "".join(letter for letter in content if letter.isascii() and letter.isalnum())[:64]
@@ -203,7 +198,7 @@ def _recordings(board: Board, record: ResultRecord, item: str) -> dict[str, Path
             if not path.exists():
                 path.write_bytes(detail.media)
             files[side] = path
-    return files
+    return rolls, words, files
 
 
 @functools.cache
@@ -393,11 +388,9 @@ def _items_part(held: dict[str, Board], view: Any) -> None:
         items = plain([row._asdict() for row in views.item_scores(entry)])
         return {"system": entry.system, "metric": entry.metric, "items": items}
 
-    def chosen(name: str, which: str) -> tuple[Any, ...]:
-        return item_views(_held(held), name, which)
-
     clicked.__annotations__["event"] = gr.EventData  # Gradio reads it, and this module imports Gradio late
     outputs = [record, behind, item, rolls, words, *audio, receipt]
     view.click(frame.friendly(clicked), None, outputs, api_visibility="private", show_progress="hidden")
-    item.input(frame.friendly(chosen), [record, item], [rolls, words, *audio], api_visibility="private")
+    chosen = frame.friendly(lambda name, which: item_views(_held(held), name, which))
+    item.input(chosen, [record, item], [rolls, words, *audio], api_visibility="private")
     gr.api(frame.friendly(cell), api_name="items")

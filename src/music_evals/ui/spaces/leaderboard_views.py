@@ -80,36 +80,21 @@ def item_scores(record: ResultRecord) -> list[ItemScore]:
 
 
 def table_html(table: Mapping[str, Any], *, search: str = "", outside: bool = True) -> str:
-    """Return a table whose headings sort it and whose scores can be opened.
-
-    Parameters
-    ----------
-    table
-        From `leaderboard.build_leaderboard`.
-    search
-        Words that the name of a system must hold, whatever their case.
-    outside
-        Show controls, and what is in no ranking.
-
-    """
+    """Return a table whose headings sort it and whose scores can be opened."""
     kinds = {"ranked", "published", *(("control", "unranked") if outside else ())}
     words = search.casefold().split()
     columns = table["columns"]
-    heads = [
-        {"title": column["title"], "arrow": ARROWS[column["direction"]], "note": _heading_note(column)}
-        for column in columns
-    ]
+    heads = []
+    for column in columns:
+        note = f"{column['metric']}: {DIRECTIONS[column['direction']]}; {column['n_ranked']} have a rank"
+        note += f"; {column['differs']}" if column["differs"] else ""
+        heads.append({"title": column["title"], "arrow": ARROWS[column["direction"]], "note": note})
     rows = [
         (row, mean_rank(row), [_score(column, row["cells"].get(column["id"])) for column in columns])
         for row in table["rows"]
         if row["kind"] in kinds and all(word in row["label"].casefold() for word in words)
     ]
     return _filled("table", title=table["title"], columns=heads, rows=rows)
-
-
-def _heading_note(column: Mapping[str, Any]) -> str:
-    differs = f"; {column['differs']}" if column["differs"] else ""
-    return f"{column['metric']}: {DIRECTIONS[column['direction']]}; {column['n_ranked']} have a rank{differs}"
 
 
 def _score(column: Mapping[str, Any], cell: Mapping[str, Any] | None) -> dict[str, Any] | None:
@@ -185,11 +170,7 @@ def find_cell(table: Mapping[str, Any], record: str) -> tuple[dict[str, Any], di
 
 
 def music_html(reader: DetailReader, record: ResultRecord, item: str) -> str:
-    """Return piano rolls of an item of inpainting, for `roll_view`; empty where the board has none.
-
-    The true middle is drawn first; then what the system wrote with its first seed, coloured by what became of the true
-    notes.
-    """
+    """Return piano rolls of an item of inpainting, for `roll_view`; empty where the board has none."""
     if record.task != "inpainting":
         return ""
     context = _tokens(reader.content(record.run, item, "", "context"), MUSIB_LAYOUT.n_steps)
@@ -235,8 +216,15 @@ def words_html(reader: DetailReader, record: ResultRecord, item: str) -> str:
     """Return what else the board holds of an item: timelines, remarks, explanations, tags; or that there is nothing."""
     kinds: dict[str, Callable[[DetailReader, ResultRecord, Mapping[str, Any]], _Block]] = {
         "pair": _pair,
-        "explanation": _explanation,
-        "tags": _tags,
+        "explanation": lambda _, __, content: _Block("Where points were lost", list(map(str, content["lines"]))),
+        "tags": lambda _, __, content: _Block(
+            "Tags that the system gave",
+            [
+                f"{group}, {dimension}: {', '.join(map(str, tags))}"
+                for group, dimensions in content["tags"].items()
+                for dimension, tags in dimensions.items()
+            ],
+        ),
     }
     blocks = []
     for kind, read in kinds.items():
@@ -259,16 +247,3 @@ def _pair(reader: DetailReader, record: ResultRecord, content: Mapping[str, Any]
         svg = timeline(outlines[0], outlines[1], label="Beats, chords, sections and melody of both files")
         picture = Markup(svg)  # noqa: S704  (names in it are escaped where it is drawn)
     return _Block("", [*lines, *map(str, content["remarks"])], picture)
-
-
-def _explanation(_: DetailReader, __: ResultRecord, content: Mapping[str, Any]) -> _Block:
-    return _Block("Where points were lost", [str(line) for line in content["lines"]])
-
-
-def _tags(_: DetailReader, __: ResultRecord, content: Mapping[str, Any]) -> _Block:
-    lines = [
-        f"{group}, {dimension}: {', '.join(map(str, tags))}"
-        for group, dimensions in content["tags"].items()
-        for dimension, tags in dimensions.items()
-    ]
-    return _Block("Tags that the system gave", lines)

@@ -196,9 +196,10 @@ def derive_pattern(
     marked = mark_lyrics(text, rhyme)
     if not marked.labels:
         raise InvalidLyricsError(NO_HEADER)
+    # what has no place in a pattern is left out, and one blank stands for several
+    plain = [[" ".join(re.sub(r"[^cR\s]", "", line).split()) for line in lines] for lines in marked.lines]
     sections = [
-        LyricSection(label, tuple(filter(None, map(_plain_pattern, lines))))
-        for label, lines in zip(marked.labels, marked.lines, strict=True)
+        LyricSection(label, tuple(filter(None, lines))) for label, lines in zip(marked.labels, plain, strict=True)
     ]
     foreign = sum(len(re.findall(r"[^cR\s]", line)) for lines in marked.lines for line in lines)
     remark = t("derived") + (f" {t('derived_foreign', n=foreign)}" if foreign else "")
@@ -305,11 +306,6 @@ def _whole(value: float | None, field: str, most: int, t: Callable[..., str]) ->
     if not isinstance(value, int | float) or not float(value).is_integer() or not 1 <= value <= most:
         raise InvalidInputError(t("error_whole", field=t(field), most=most))
     return int(value)
-
-
-def _plain_pattern(line: str) -> str:
-    """Return a line of a pattern without what has no place in it."""
-    return " ".join("".join(sign if sign in "cR" else " " if sign.isspace() else "" for sign in line).split())
 
 
 def _pattern_error(pattern: str, message: str, language: str) -> str:

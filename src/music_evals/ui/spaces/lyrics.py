@@ -35,11 +35,7 @@ TOKEN_SEC: Final = 0.05  # on a graphics card
 def writer_place(environment: Mapping[str, str] | None = None) -> tuple[str, str | None] | None:
     """Return folder or id of the model that the owner of the page names, and its commit; None where none is named.
 
-    Raises
-    ------
-    InvalidInputError
-        An id without a commit: its weights could change.
-
+    Raises `InvalidInputError`: an id without a commit: its weights could change.
     """
     named = (os.environ if environment is None else environment).get(VARIABLE, "").strip()
     if not named:
@@ -64,13 +60,8 @@ def written_lyrics(
         language: en or zh.
         progress: called with a share and a word for each stage.
 
-    Raises
-    ------
-    ModelUnavailableError
-        No model is named, or it cannot be loaded.
-    InvalidLyricsError, InvalidPatternError
-        No theme, or too long a one; an invalid pattern.
-
+    Raises `ModelUnavailableError`: no model is named, or it cannot be loaded; `InvalidLyricsError` and
+    `InvalidPatternError`: no theme, or too long a one; an invalid pattern.
     """
     t = LYRICS_WORDS(language)
     place = writer_place()
@@ -102,10 +93,11 @@ VIEWS = ("score", "lines", "lost", "changes")
 
 def build_demo(examples: str | os.PathLike[str]) -> gr.Blocks:
     """Build the page, which starts with the first of a file of examples (see `load_examples`)."""
+    import gradio as gr
+
     known = scoring.load_examples(examples)
     if not known:
         raise NoDataError(f"{examples} holds no example; the page starts with the first")
-    import gradio as gr
 
     title = " · ".join(LYRICS_WORDS(language)("title") for language in LYRICS_WORDS.languages)
     with space(f"🎤 {title}", "", words=LYRICS_WORDS) as page:
@@ -113,13 +105,59 @@ def build_demo(examples: str | os.PathLike[str]) -> gr.Blocks:
         bar = gr.Row()
         parts.add_intro()
         _add_texts(parts, known)
-        _add_writing(parts)
-        _add_options(parts)
-        _add_results(parts)
+        with (
+            parts.add(gr.Accordion, "write_tools", open=False, visible=bool(writer_place()), elem_id="writing"),
+            gr.Row(),
+        ):
+            parts.add(gr.Textbox, "theme", max_length=MAX_THEME, min_width=300)
+            parts.add(gr.Number, "seed", value=0, precision=0, minimum=0, min_width=90)
+            parts.add(gr.Button, "write", scale=0, min_width=180)
+        with gr.Row():
+            parts.add(gr.Dropdown, "variant", choices=_choices(VARIANTS, "variant_"), value="official", min_width=260)
+            parts.add(gr.Dropdown, "rhyme", choices=_choices(METHODS, "rhyme_"), value="official", min_width=260)
+        parts.add(gr.Checkbox, "normalise", value=True)
+        with gr.Row():
+            parts.add(gr.Button, "score_button", elem_id="score", variant="primary")
+            parts.add(gr.Button, "cancel", scale=0, min_width=120)
+        parts["scored"] = gr.State(None, time_to_live=RETENTION_SEC)
+        with gr.Tabs():
+            for name, empty in zip(VIEWS, scoring.show(None, "en"), strict=True):
+                with parts.add(gr.Tab, f"tab_{name}", id=f"tab_{name}", render_children=True):
+                    parts[name] = gr.HTML(empty, css_template=style("lyrics"), elem_id=f"view_{name}")
+        parts.add_results()
         with bar:
             parts.add_switch()
         _wire_score(parts, _wire_texts(parts, known))
     return page
+
+
+def _wire_score(parts: Parts, filled: Sequence[Any]) -> None:
+    """Wire the score; it goes when what was scored is changed, and its views follow the language."""
+    import gradio as gr
+
+    views, rest = parts.pick(*VIEWS), ("python", "shell", "json", "csv", "receipt")
+    outputs = [*parts.pick("scored", "values"), *views, *parts.pick(*rest)]
+    texts, options = parts.pick("lyrics", "pattern"), parts.pick("variant", "rhyme", "normalise")
+    score_event = on_click(
+        parts["score_button"], scoring.score_lyrics, [*texts, *options, parts["language"]], outputs, name="score",
+        cancel=parts["cancel"],
+    )  # fmt: skip
+    # what a model wrote is put into the lyrics, and scored
+    inputs = [*parts.pick("theme", "pattern", "seed"), *options, parts["language"]]
+    written = on_click(
+        parts["write"], write_and_score, inputs, [parts["lyrics"], *outputs], name="write", cancel=parts["cancel"]
+    )
+    shown = parts["language"].change(
+        # what was emptied stays empty
+        lambda scored, values, language: scoring.show(scored if values else None, language),
+        parts.pick("scored", "values", "language"),
+        views,
+        **PRIVATE,
+    )
+    parts.empty_when([*texts, *options], lambda language: _empty(language)[1:], outputs[1:], filled=filled)
+    gr.on([parts["lyrics"].change], None, cancels=[score_event, shown], **PRIVATE)
+    changed = [parts["pattern"].change, *(part.input for part in options)]
+    gr.on(changed, None, cancels=[score_event, written, shown], **PRIVATE)
 
 
 def _choices(names: Sequence[str], prefix: str = "") -> Callable[[str], list[tuple[str, str]]]:
@@ -136,12 +174,14 @@ def _add_texts(parts: Parts, known: Sequence[scoring.LyricExample]) -> None:
     """Add examples, lyrics, and the pattern with its tools."""
     import gradio as gr
 
-    def titles(language: str) -> list[tuple[str, str]]:
-        return [(example.titles[language], example.name) for example in known]
-
     first, view = known[0], {"css_template": style("lyrics")}
     with gr.Row(equal_height=True):
-        parts.add(gr.Dropdown, "example", choices=titles, value=first.name)
+        parts.add(
+            gr.Dropdown,
+            "example",
+            choices=lambda language: [(example.titles[language], example.name) for example in known],
+            value=first.name,
+        )
         parts.add(gr.Button, "use_example", scale=0, min_width=180)
     size: dict[str, Any] = {"lines": 14, "max_lines": 24, "max_length": scoring.MAX_CHARACTERS, "min_width": 300}
     with gr.Row():
@@ -163,50 +203,15 @@ def _add_texts(parts: Parts, known: Sequence[scoring.LyricExample]) -> None:
                 parts.add(gr.Button, "add_section", size="sm")
 
 
-def _add_writing(parts: Parts) -> None:
-    """Add a theme and the button that lets a model write."""
-    import gradio as gr
-
-    with parts.add(gr.Accordion, "write_tools", open=False, visible=bool(writer_place()), elem_id="writing"), gr.Row():
-        parts.add(gr.Textbox, "theme", max_length=MAX_THEME, min_width=300)
-        parts.add(gr.Number, "seed", value=0, precision=0, minimum=0, min_width=90)
-        parts.add(gr.Button, "write", scale=0, min_width=180)
-
-
-def _add_options(parts: Parts) -> None:
-    """Add how to score, and the buttons."""
-    import gradio as gr
-
-    with gr.Row():
-        parts.add(gr.Dropdown, "variant", choices=_choices(VARIANTS, "variant_"), value="official", min_width=260)
-        parts.add(gr.Dropdown, "rhyme", choices=_choices(METHODS, "rhyme_"), value="official", min_width=260)
-    parts.add(gr.Checkbox, "normalise", value=True)
-    with gr.Row():
-        parts.add(gr.Button, "score_button", elem_id="score", variant="primary")
-        parts.add(gr.Button, "cancel", scale=0, min_width=120)
-
-
-def _add_results(parts: Parts) -> None:
-    """Add the views of a score, and what can be taken away."""
-    import gradio as gr
-
-    parts["scored"] = gr.State(None, time_to_live=RETENTION_SEC)
-    with gr.Tabs():
-        for name, empty in zip(VIEWS, scoring.show(None, "en"), strict=True):
-            with parts.add(gr.Tab, f"tab_{name}", id=f"tab_{name}", render_children=True):
-                parts[name] = gr.HTML(empty, css_template=style("lyrics"), elem_id=f"view_{name}")
-    parts.add_results()
-
-
 def _wire_texts(parts: Parts, known: Sequence[scoring.LyricExample]) -> list[Any]:
     """Wire examples, the check of a pattern, and what builds one; return the events that fill texts."""
     by_name = {example.name: example for example in known}
 
-    def take(name: str) -> tuple[str, str, str]:
-        return by_name[name].lyrics, by_name[name].pattern, ""
-
     built, language = parts.pick("pattern", "remark"), parts["language"]
-    taken = parts["use_example"].click(take, parts["example"], [parts["lyrics"], *built], queue=False, **PRIVATE)
+    taken = parts["use_example"].click(
+        lambda name: (by_name[name].lyrics, by_name[name].pattern, ""),
+        parts["example"], [parts["lyrics"], *built], queue=False, **PRIVATE,
+    )  # fmt: skip
     read = [*parts.pick("lyrics", "rhyme", "normalise"), language]
     derived = on_click(parts["derive"], _in_language(scoring.derive_pattern), read, built, name="derive_pattern")
     wanted = [*parts.pick("pattern", "kind", "n_lines", "n_characters", "rhymes"), language]
@@ -217,32 +222,6 @@ def _wire_texts(parts: Parts, known: Sequence[scoring.LyricExample]) -> list[Any
         queue=False, api_name="check_pattern", api_visibility="public", show_progress="hidden",
     )  # fmt: skip
     return [taken, derived, added]
-
-
-def _wire_score(parts: Parts, filled: Sequence[Any]) -> None:
-    """Wire the score; it goes when what was scored is changed, and its views follow the language."""
-    import gradio as gr
-
-    def show_again(scored: scoring.ScoredLyrics | None, values: Any, language: str) -> tuple[str, ...]:
-        return scoring.show(scored if values else None, language)  # what was emptied stays empty
-
-    views, rest = parts.pick(*VIEWS), ("python", "shell", "json", "csv", "receipt")
-    outputs = [*parts.pick("scored", "values"), *views, *parts.pick(*rest)]
-    texts, options = parts.pick("lyrics", "pattern"), parts.pick("variant", "rhyme", "normalise")
-    score_event = on_click(
-        parts["score_button"], scoring.score_lyrics, [*texts, *options, parts["language"]], outputs, name="score",
-        cancel=parts["cancel"],
-    )  # fmt: skip
-    # what a model wrote is put into the lyrics, and scored
-    inputs = [*parts.pick("theme", "pattern", "seed"), *options, parts["language"]]
-    written = on_click(
-        parts["write"], write_and_score, inputs, [parts["lyrics"], *outputs], name="write", cancel=parts["cancel"]
-    )
-    shown = parts["language"].change(show_again, parts.pick("scored", "values", "language"), views, **PRIVATE)
-    parts.empty_when([*texts, *options], lambda language: _empty(language)[1:], outputs[1:], filled=filled)
-    gr.on([parts["lyrics"].change], None, cancels=[score_event, shown], **PRIVATE)
-    changed = [parts["pattern"].change, *(part.input for part in options)]
-    gr.on(changed, None, cancels=[score_event, written, shown], **PRIVATE)
 
 
 def _empty(language: str) -> tuple[Any, ...]:

@@ -64,10 +64,6 @@ class Piece:
         """The last measure, from 1, at which sixteen measures may start."""
         return max(self.n_measures - MUSIB_LAYOUT.n_measures, 0) + 1
 
-    def first_voice(self) -> str:
-        """Return the first voice whose first sixteen measures can be used: that of the highest notes always can."""
-        return next(label for label in self.voices if self._is_one_voice(label))
-
     def cut(self, voice: str, first_measure: int) -> Melody:
         """Return sixteen measures of a voice; what lies beyond the end of the piece is rest."""
         if voice not in self.voices:

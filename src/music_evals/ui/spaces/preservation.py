@@ -90,14 +90,15 @@ class Compared:
     @property
     def bars(self) -> list[Bar]:
         """Each score with its range, direction and markers."""
-        return [self._bar(name) for name in self.settings.scores]
-
-    def _bar(self, name: str) -> Bar:
-        about = {"modality": self.modality, "variant": self.settings.variant}
-        if name in self.scores.failures:
-            return bar_of(name, None, state="failed", reason=frame.say_error(self.scores.failures[name]), **about)
-        value = self.scores.values[name]
-        return bar_of(name, float(value.value), reason=value.reason, **about)
+        about, bars = {"modality": self.modality, "variant": self.settings.variant}, []
+        for name in self.settings.scores:
+            if name in self.scores.failures:
+                why = frame.say_error(self.scores.failures[name])
+                bars.append(bar_of(name, None, state="failed", reason=why, **about))
+            else:
+                value = self.scores.values[name]
+                bars.append(bar_of(name, float(value.value), reason=value.reason, **about))
+        return bars
 
     @functools.cached_property
     def findings(self) -> tuple[Finding, ...]:
@@ -125,6 +126,8 @@ def compare_uploads(
 ) -> Generator[Stage, None, Compared]:
     """Compare two uploaded files, a stage at a time; with all auxiliary metrics, or those that are shown by default."""
     # `start` is the share of the whole work that lies behind already, 0..1
+    from music_evals.audio.extraction import extract
+
     paths = _both(original, edit)
     settings = Settings.of(variant=variant, companions=companions or SHOWN_AUXILIARY)
     steps = _steps(paths, settings, start)
@@ -134,7 +137,11 @@ def compare_uploads(
             yield next(steps)
             value = load_recording(path, policy=settings.audio_policy) if modality(path) == "audio" else _score(path)
             if isinstance(value, Audio):
-                yield from _extract(value, settings, steps)
+                # one feature a stage, which the recording keeps; what is missing or fails the loader reports
+                for name in settings.features:
+                    yield next(steps)
+                    with contextlib.suppress(BackendError, MissingBackendError):
+                        extract(value, [name], backends=settings.all_backends)
             yield next(steps)
             loaded.append((loader.load(value), _track(title.capitalize(), value)))
     yield next(steps)
@@ -166,17 +173,6 @@ def _steps(paths: tuple[Path, Path], settings: Settings, start: float) -> Iterat
         texts.append(f"Preparing the {title} for playback")
     texts.append("Comparing")
     return iter([Stage(start + (1 - start) * i / len(texts), text) for i, text in enumerate(texts)])
-
-
-def _extract(audio: Audio, settings: Settings, steps: Iterator[Stage]) -> Iterator[Stage]:
-    """Extract one feature a stage; the recording keeps them for the loader."""
-    # What a backend says that is missing or fails, the loader tells.
-    from music_evals.audio.extraction import extract
-
-    for name in settings.features:
-        yield next(steps)
-        with contextlib.suppress(BackendError, MissingBackendError):
-            extract(audio, [name], backends=settings.all_backends)
 
 
 def _score(path: Path) -> Score:
@@ -217,17 +213,13 @@ def findings_html(pair: Compared) -> str:
     return html("findings.html", found=adjusted, unmoved=unmoved, moved=moved, notes=notes)
 
 
-def _picture(pair: Compared) -> str:
-    """Return the timelines of the pair, and those without the move, of which the switch shows one."""
-    original, edit = (source.features for source in pair.sources)
-    if pair.move == UNMOVED:
-        return timeline_html(original, edit)
-    moved, unmoved = timeline_html(original, edit), timeline_html(original, pair.unmoved_edit)
-    return f'<div class="me-moved">{moved}</div><div class="me-unmoved">{unmoved}</div>'
-
-
 def results_of(pair: Compared) -> dict[str, Any]:
     """Return everything that was found as plain values."""
+    from music_evals.benchmark.tasks.preservation.task import AUDIO_PACKAGES, describe_extractors
+    from music_evals.numerics import PACKAGES, package_versions
+
+    chosen = pair.settings
+    extractors = {"extractors": describe_extractors(chosen)} if pair.modality == "audio" else {}
     return {
         "original": pair.names[0],
         "edit": pair.names[1],
@@ -238,24 +230,14 @@ def results_of(pair: Compared) -> dict[str, Any]:
         "move": pair.move._asdict(),
         "findings_unmoved": [finding._asdict() for finding in pair.findings_unmoved],
         "notes": list(pair.scores.notes),
-        "receipt": _receipt(pair),
-    }
-
-
-def _receipt(pair: Compared) -> dict[str, Any]:
-    """Return what the numbers depend on."""
-    from music_evals.benchmark.tasks.preservation.task import AUDIO_PACKAGES, describe_extractors
-    from music_evals.numerics import PACKAGES, package_versions
-
-    settings = pair.settings
-    extractors = {"extractors": describe_extractors(settings)} if pair.modality == "audio" else {}
-    return {
-        "original": {"file": pair.names[0], "content": pair.sources[0].content},
-        "edit": {"file": pair.names[1], "content": pair.sources[1].content},
-        "variant": settings.variant,
-        "scores": list(settings.scores),
-        "versions": package_versions((*PACKAGES, *AUDIO_PACKAGES)),
-        **extractors,
+        "receipt": {
+            "original": {"file": pair.names[0], "content": pair.sources[0].content},
+            "edit": {"file": pair.names[1], "content": pair.sources[1].content},
+            "variant": chosen.variant,
+            "scores": list(chosen.scores),
+            "versions": package_versions((*PACKAGES, *AUDIO_PACKAGES)),
+            **extractors,
+        },
     }
 
 
@@ -289,11 +271,16 @@ def show(pair: Compared) -> tuple[Any, ...]:
     results = results_of(pair)
     python, shell = code_of(pair)
     files = frame.write_downloads(results, [bar.row for bar in pair.bars], name="preservation")
+    original, edit = (source.features for source in pair.sources)
+    picture = timeline_html(original, edit)
+    if pair.move != UNMOVED:  # the switch shows one of both
+        unmoved = timeline_html(original, pair.unmoved_edit)
+        picture = f'<div class="me-moved">{picture}</div><div class="me-unmoved">{unmoved}</div>'
     return (
         results,
         bars_html(pair.bars),
         findings_html(pair),
-        player(*pair.tracks, _picture(pair)),
+        player(*pair.tracks, picture),
         python,
         shell,
         frame.receipt_html(results["receipt"]),
@@ -310,7 +297,31 @@ def build_demo(*, warm_up: bool = True) -> gr.Blocks:
     folder = tempfile.TemporaryDirectory(prefix="music_evals_examples_")  # goes with the page
     examples = write_examples(Path(folder.name))
     with frame.space(TITLE, f"{INTRO} {frame.privacy()}", max_upload_bytes=MAX_RECORDING_BYTES) as demo:
-        original, edit, settings, buttons = _inputs()
+        from music_evals.benchmark.tasks.preservation.task import Settings as RunSettings
+
+        types = [*RECORDING_TYPES, *SCORE_TYPES]
+        with gr.Row():
+            original = gr.File(label="Original", file_types=types, elem_id="original")
+            edit = gr.File(label="Edited version", file_types=types, elem_id="edit")
+        with gr.Accordion("Settings", open=False):
+            variant = gr.Dropdown(
+                list(VARIANTS),
+                value=VARIANTS[0],
+                label=label_of(RunSettings, "variant"),
+                info="corrected: our definitions. official: those of the authors' code, with its extractors where they "
+                "are installed. paper: the formulas of the text.",
+                elem_id="variant",
+            )
+            companions = gr.Checkbox(
+                value=False,
+                label=label_of(RunSettings, "companions"),
+                info=f"Without it {len(SHOWN_AUXILIARY)} of them are shown.",
+                elem_id="companions",
+            )
+        with gr.Row():
+            compare = gr.Button("Compare", variant="primary", elem_id="compare")
+            cancel = gr.Button("Cancel", elem_id="cancel")
+        settings, buttons = [variant, companions], (compare, cancel)
         chosen = frame.add_examples(
             [(example.original, example.edit) for example in examples],
             [original, edit],
@@ -329,36 +340,6 @@ def build_demo(*, warm_up: bool = True) -> gr.Blocks:
         # Not a daemon: a process that ends while native code runs in one is aborted.
         threading.Thread(target=_warm_up, args=(examples[0].original,)).start()
     return demo
-
-
-def _inputs() -> tuple[Any, Any, list[Any], tuple[Any, Any]]:
-    import gradio as gr
-
-    from music_evals.benchmark.tasks.preservation.task import Settings as RunSettings
-
-    types = [*RECORDING_TYPES, *SCORE_TYPES]
-    with gr.Row():
-        original = gr.File(label="Original", file_types=types, elem_id="original")
-        edit = gr.File(label="Edited version", file_types=types, elem_id="edit")
-    with gr.Accordion("Settings", open=False):
-        variant = gr.Dropdown(
-            list(VARIANTS),
-            value=VARIANTS[0],
-            label=label_of(RunSettings, "variant"),
-            info="corrected: our definitions. official: those of the authors' code, with its extractors where they "
-            "are installed. paper: the formulas of the text.",
-            elem_id="variant",
-        )
-        companions = gr.Checkbox(
-            value=False,
-            label=label_of(RunSettings, "companions"),
-            info=f"Without it {len(SHOWN_AUXILIARY)} of them are shown.",
-            elem_id="companions",
-        )
-    with gr.Row():
-        compare = gr.Button("Compare", variant="primary", elem_id="compare")
-        cancel = gr.Button("Cancel", elem_id="cancel")
-    return original, edit, [variant, companions], (compare, cancel)
 
 
 def add_results(empty: str = "Compare two files to hear and see them here.") -> list[Any]:

@@ -60,8 +60,21 @@ EDITS: Final = {
 def score_of(piece: Piece) -> Score:
     """Return the notes of a piece: 16 measures of melody, chords, bass and drums."""
     rows: list[tuple[int, int, int, int, int]] = []
-    for i in range(len(TUNE)):
-        rows += _phrase(i, piece)
+    for index, (phrase, chords) in enumerate(zip(TUNE, CHORDS, strict=True)):
+        start = onset = index * PHRASE
+        tune = phrase.split()
+        for word in tune[::-1] if piece.altered and index == 2 else tune:
+            length = LENGTHS.get(word[-1], TICKS)
+            rows.append((onset, length, int(word.rstrip(".-=")) + 12 + piece.transpose, 100, 0))
+            onset += length
+        # chords, bass and drums of each half measure
+        for half, name in enumerate(chords.split()):
+            at = start + half * MEASURE // 2
+            root, steps = ROOTS[MINOR[name] if piece.reharmonised and index >= 2 else name]
+            rows += [(at, MEASURE // 2, root + 12 + step + piece.transpose, 70, 1) for step in steps]
+            rows.append((at, MEASURE // 2, root - 12 + piece.transpose, 90, 2))
+            rows += [(at, TICKS, KICK, 100, 3), (at + TICKS, TICKS, SNARE, 90, 3)]
+            rows += [(at + step, 2, HAT, 70, 3) for step in range(0, MEASURE // 2, 2)]
     rows.sort(key=lambda row: (row[0], row[4], row[2]))
     return Score(
         np.array(rows, dtype=NOTE_DTYPE),
@@ -73,33 +86,8 @@ def score_of(piece: Piece) -> Score:
     )
 
 
-def _phrase(index: int, piece: Piece) -> list[tuple[int, int, int, int, int]]:
-    """Return rows (onset, duration, pitch, velocity, voice) of one phrase."""
-    start = index * PHRASE
-    tune = TUNE[index].split()
-    if piece.altered and index == 2:
-        tune = tune[::-1]
-    rows = []
-    onset = start
-    for word in tune:
-        length = LENGTHS.get(word[-1], TICKS)
-        rows.append((onset, length, int(word.rstrip(".-=")) + 12 + piece.transpose, 100, 0))
-        onset += length
-    for half, name in enumerate(CHORDS[index].split()):
-        at = start + half * MEASURE // 2
-        root, steps = ROOTS[MINOR[name] if piece.reharmonised and index >= 2 else name]
-        rows += [(at, MEASURE // 2, root + 12 + step + piece.transpose, 70, 1) for step in steps]
-        rows.append((at, MEASURE // 2, root - 12 + piece.transpose, 90, 2))
-        rows += [(at, TICKS, KICK, 100, 3), (at + TICKS, TICKS, SNARE, 90, 3)]
-        rows += [(at + step, 2, HAT, 70, 3) for step in range(0, MEASURE // 2, 2)]
-    return rows
-
-
 def write_examples(folder: Path) -> list[Example]:
-    """Write recordings (FLAC, 22,050 Hz) and scores (MIDI) into a folder; return the pairs.
-
-    Three pairs of recordings of half a minute, one whose edit is silent, and one of scores.
-    """
+    """Write recordings (FLAC, 22,050 Hz) and scores (MIDI) into a folder; return the pairs."""
     import soundfile
 
     from music_evals.audio.rendering import SAMPLE_RATE, render_additive

@@ -43,10 +43,12 @@ class Parts(dict[str, Any]):
         """Add what the page is for, and where goes what is entered."""
         import gradio as gr
 
-        self.add(gr.Markdown, "intro", value=self._introduce, elem_id="about")
-
-    def _introduce(self, language: str) -> str:
-        return f"{self.words(language)('intro')}\n\n{privacy(language)}"
+        self.add(
+            gr.Markdown,
+            "intro",
+            value=lambda language: f"{self.words(language)('intro')}\n\n{privacy(language)}",
+            elem_id="about",
+        )
 
     def add_results(self) -> None:
         """Add the buttons of files and the panels of code, values and receipt."""
@@ -66,11 +68,11 @@ class Parts(dict[str, Any]):
         """Add the switch of languages, when all else is there."""
         import gradio as gr
 
-        def tell(language: str) -> list[Any]:
-            return [gr.update(**reported(language)) for _, reported in self._localized]
-
         switch = language_switch(self.words, self._fixed, scale=0, min_width=220)
-        switch.change(tell, switch, [component for component, _ in self._localized], queue=False, **PRIVATE)
+        switch.change(
+            lambda language: [gr.update(**reported(language)) for _, reported in self._localized],
+            switch, [component for component, _ in self._localized], queue=False, **PRIVATE,
+        )  # fmt: skip
         self["language"] = switch
 
     def pick(self, *names: str) -> list[Any]:

@@ -5,6 +5,7 @@ What a button does is a plain function here, which needs no browser; `build_page
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import math
 import os
@@ -54,10 +55,6 @@ class Model(NamedTuple):
     place: str  # a folder, or a repository on the Hub
     variant: str | None  # folder in the repository, empty for its root; None where the place is a folder
 
-    def load(self) -> StyleTransfer:
-        """Load it; from the Hub, it is fetched the first time."""
-        return _load(self)
-
 
 @functools.lru_cache(maxsize=4)
 def _load(model: Model) -> StyleTransfer:
@@ -65,7 +62,7 @@ def _load(model: Model) -> StyleTransfer:
     if model.variant is not None:
         import huggingface_hub
 
-        files = [_path(model.variant, name) for name in (CONFIG, WEIGHTS)]
+        files = [(f"{model.variant}/{name}" if model.variant else name) for name in (CONFIG, WEIGHTS)]
         folder = Path(huggingface_hub.snapshot_download(model.place, allow_patterns=files)) / model.variant
     loaded: StyleTransfer = load_plugin(STYLE_TRANSFERS, model.type, "model type").from_pretrained(str(folder))
     return loaded
@@ -75,7 +72,10 @@ def find_models(root: str | os.PathLike[str]) -> dict[str, Model]:
     """Return name, such as ``bmst:bach``, -> model for every style transfer whose weights are there."""
     models = dict(_in_folders(Path(root, MODELS, kind) for kind in STYLE_TRANSFERS))
     if owner := hub_owner(here=bool(models)):
-        models = dict(_of_owner(owner))
+        models = {}
+        for kind in STYLE_TRANSFERS:
+            with contextlib.suppress(*hub_errors()):  # the next visit asks again
+                models |= _on_hub(f"{owner}/{kind}")
     return models or dict(_in_folders(filter(None, (shipped(f"{MODELS}/{kind}") for kind in STYLE_TRANSFERS))))
 
 
@@ -83,14 +83,6 @@ def _in_folders(folders: Iterable[Path]) -> Iterator[tuple[str, Model]]:
     for folder in folders:
         for weights in sorted(folder.glob(f"**/{WEIGHTS}")):
             yield _named(weights.parent / CONFIG, str(weights.parent), None)
-
-
-def _of_owner(owner: str) -> Iterator[tuple[str, Model]]:
-    for kind in STYLE_TRANSFERS:
-        try:
-            yield from _on_hub(f"{owner}/{kind}")
-        except hub_errors():  # the next visit asks again
-            continue
 
 
 @functools.cache
@@ -101,13 +93,13 @@ def _on_hub(repository: str) -> tuple[tuple[str, Model], ...]:
     files = huggingface_hub.list_repo_files(repository)
     variants = sorted(path.removesuffix(WEIGHTS).rstrip("/") for path in files if Path(path).name == WEIGHTS)
     return tuple(
-        _named(Path(huggingface_hub.hf_hub_download(repository, _path(variant, CONFIG))), repository, variant)
+        _named(
+            Path(huggingface_hub.hf_hub_download(repository, f"{variant}/{CONFIG}" if variant else CONFIG)),
+            repository,
+            variant,
+        )
         for variant in variants
     )
-
-
-def _path(variant: str, name: str) -> str:
-    return f"{variant}/{name}" if variant else name
 
 
 def _named(config: Path, place: str, variant: str | None) -> tuple[str, Model]:
@@ -188,17 +180,12 @@ def _open(root: str | os.PathLike[str], path: str | None, piece: str | None) -> 
     return pieces[piece]()
 
 
-def _n_passes(_chosen: Model, prepared: Prepared, *_: Any) -> int:
-    """Return about how often a network is called in a sweep."""
-    return _PASSES * len(prepared.arrangement)
-
-
-@on_gpu(_n_passes, call_sec=0.005)
+@on_gpu(lambda _model, prepared, *_: _PASSES * len(prepared.arrangement), call_sec=0.005)
 def _one_sweep(
     chosen: Model, prepared: Prepared, seed: int, n_sweeps: int | None, state: Any
 ) -> tuple[Any, Score, int]:
     """Return what the next sweep leaves: its state, the score, and sweeps in all. A call of the card for each."""
-    model: Any = chosen.load()
+    model: Any = _load(chosen)
     with moved_to_card(model):
         going = rearrange(prepared, model, seed=seed, n_sweeps=n_sweeps, start=state)
         if state is not None:
@@ -247,7 +234,7 @@ def rewrite(  # noqa: PLR0917  (a page gives its fields in their order)
     seconds = float(score.seconds(score.end_tick))
     if seconds > MAX_SEC:
         raise FileTooLargeError("the piece is too long", name="the piece", unit="seconds", limit=MAX_SEC, size=seconds)
-    plugin = models[model].load()  # before a card is taken
+    plugin = _load(models[model])  # before a card is taken
     prepared = prepare(score, melody or None, steps_per_quarter=plugin.steps_per_quarter)
     title = Path(path).stem if path else str(piece)
     stem = re.sub(r"[^\w.-]+", "_", title)
@@ -266,11 +253,12 @@ def rewrite(  # noqa: PLR0917  (a page gives its fields in their order)
         name = f"Sweep {done}"
         picture = arrangements_svg(title, [("Original", prepared.score), (name, written)])
         sound = player(original, Track(name, render_additive(written), SAMPLE_RATE, "the sweep"))
-        yield f"Sweep {done} of {total} by {model}{left}{notes}", _scrolled(picture), sound, str(midi)
-
-
-def _scrolled(svg: str) -> str:
-    return f'<div style="overflow-x: auto" tabindex="0">{svg}</div>'
+        yield (
+            f"Sweep {done} of {total} by {model}{left}{notes}",
+            f'<div style="overflow-x: auto" tabindex="0">{picture}</div>',
+            sound,
+            str(midi),
+        )
 
 
 def _cancelled(status: str) -> str:

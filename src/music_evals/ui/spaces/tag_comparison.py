@@ -129,7 +129,14 @@ def _read_line(line: str, group: str, description: Tags, t: Say, language: str, 
     elif not colon:
         raise InvalidTagsError(t("error_mixed"))
     else:
-        name = _dimension_of(head.strip(), group, t, language)
+        wanted = head.strip().casefold()
+        meant = [
+            row.name for row in DIMENSIONS[group].values() if wanted in {row.name, row.english.casefold(), row.chinese}
+        ]
+        if not meant:
+            known = ", ".join(title_of(group, known, language) for known in DIMENSIONS[group])
+            raise InvalidTagsError(t("error_dimension", name=head.strip()[:40], group=t(group), known=known))
+        name = meant[0]
         if name in description:
             raise InvalidTagsError(t("error_twice", name=head.strip()))
     tags = [tag for part in re.split("[,，、;；]", rest) if (tag := part.strip())]
@@ -139,16 +146,6 @@ def _read_line(line: str, group: str, description: Tags, t: Say, language: str, 
     description.setdefault(name, []).extend(tags)
     if len(description[name]) > MAX_TAGS_A_DIMENSION:
         raise InvalidTagsError(t("error_tags", n=len(description[name]), most=MAX_TAGS_A_DIMENSION))
-
-
-def _dimension_of(name: str, group: str, t: Say, language: str) -> str:
-    """Return the dimension that visitors named."""
-    wanted = name.casefold()
-    for dimension in DIMENSIONS[group].values():
-        if wanted in {dimension.name, dimension.english.casefold(), dimension.chinese}:
-            return dimension.name
-    known = ", ".join(title_of(group, known, language) for known in DIMENSIONS[group])
-    raise InvalidTagsError(t("error_dimension", name=name[:40], group=t(group), known=known))
 
 
 def title_of(group: str, name: str, language: str) -> str:
@@ -175,14 +172,6 @@ def compare(
     if aggregation not in AGGREGATIONS:
         raise UnknownNameError("aggregation", aggregation, AGGREGATIONS)
     loaded = page_encoder(encoder)
-    scored = _compared(generated, reference, group, loaded, aggregation)
-    return Compared(group, generated, reference, *scored, loaded.name, loaded.revision, aggregation)
-
-
-def _compared(
-    generated: Tags, reference: Tags, group: str, loaded: TextEncoder, aggregation: str
-) -> tuple[dict[str, SemanticSimilarity], dict[str, Floats], float]:
-    """Return the similarities and the cosines by dimension, and the average."""
     names = [name for name in (DIMENSIONS[group] if group else (LIST,)) if name in generated or name in reference]
     vectors = embed(loaded, (tag for side in (generated, reference) for name in names for tag in side.get(name, ())))
     options: dict[str, Any] = {"encoder": _Known(loaded, vectors), "aggregation": aggregation}
@@ -193,12 +182,14 @@ def _compared(
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UndefinedMetricWarning)  # the page tells the reason
             similarity = tag_semantic_similarity(reference.get(LIST, []), generated.get(LIST, []), **options)
-        return {LIST: similarity}, cosines, math.nan
-    sides = {group: reference}, {group: generated}
-    scored = score_description(*sides, annotators=[group], **options)
-    every = score_description(*sides, annotators=[group], dimensions={group: names}, **options)
-    similarities = {name: every.similarities[f"{group}/{name}"] for name in names}
-    return similarities, cosines, scored.values[f"{group}_average"]
+        similarities, average = {LIST: similarity}, math.nan
+    else:
+        sides = {group: reference}, {group: generated}
+        average = score_description(*sides, annotators=[group], **options).values[f"{group}_average"]
+        every = score_description(*sides, annotators=[group], dimensions={group: names}, **options)
+        similarities = {name: every.similarities[f"{group}/{name}"] for name in names}
+    about = similarities, cosines, average, loaded.name, loaded.revision, aggregation
+    return Compared(group, generated, reference, *about)
 
 
 class _Known:
@@ -245,18 +236,15 @@ def code_of(comparison: Compared) -> tuple[str, str]:
         + f"result = {function}(reference, generated, encoder={comparison.encoder!r}, "
         f"aggregation={comparison.aggregation!r})\nprint({printed})\n"
     )
-    return python, _shell_of(comparison) if comparison.group else f"python - <<'END_OF_PYTHON'\n{python}END_OF_PYTHON\n"
-
-
-def _shell_of(comparison: Compared) -> str:
-    """Return the command that gives the scores of dimensions."""
+    if not comparison.group:
+        return python, f"python - <<'END_OF_PYTHON'\n{python}END_OF_PYTHON\n"
     empty: dict[str, Any] = {group: {"dimensions": {}} for group in GROUPS}
     people = {name: {"tags": tags} for name, tags in comparison.reference.items()}
     song = json.dumps({"id": "song", **empty, comparison.group: {"dimensions": people}}, ensure_ascii=False)
-    tags = json.dumps({"id": "song", comparison.group: comparison.generated}, ensure_ascii=False)
-    return (
+    tagged = json.dumps({"id": "song", comparison.group: comparison.generated}, ensure_ascii=False)
+    return python, (
         f"cat > songs.jsonl <<'END_OF_JSON'\n{song}\nEND_OF_JSON\n"
-        f"cat > tags.jsonl <<'END_OF_JSON'\n{tags}\nEND_OF_JSON\n"
+        f"cat > tags.jsonl <<'END_OF_JSON'\n{tagged}\nEND_OF_JSON\n"
         "music-evals describe --dataset songs.jsonl --predictions mine=tags.jsonl --no-controls \\\n"
         f"  --encoder {comparison.encoder} --aggregation {comparison.aggregation} --out results/description\n"
     )

@@ -46,16 +46,7 @@ async def read_body(request: Request, most: int) -> bytes:
 
 
 class Organiser:
-    """The organiser's page of one study.
-
-    Parameters
-    ----------
-    study, store, book
-        Of the study.
-    secret
-        What opens the page.
-
-    """
+    """The organiser's page of one study, which a secret opens."""
 
     def __init__(self, study: StudyFolder, store: SubmissionStore, book: SlotBook, secret: str) -> None:
         self.study, self.store, self.book, self.secret = study, store, book, secret
@@ -108,8 +99,9 @@ class Organiser:
             self._wrong.append(time.monotonic())
             return await self._page(request, "That is not the secret.", 403)
         answer = RedirectResponse(_place(request), 303)
+        session = f"{int(time.time()) + SESSION_SEC}.{secrets.token_hex(8)}"
         answer.set_cookie(
-            _COOKIE, self._signed(f"{int(time.time()) + SESSION_SEC}.{secrets.token_hex(8)}"), max_age=SESSION_SEC,
+            _COOKIE, f"{session}.{self._mac('session', session)}", max_age=SESSION_SEC,
             path="/", httponly=True, samesite="strict", secure=request.url.scheme == "https",
         )  # fmt: skip
         return answer
@@ -166,13 +158,10 @@ class Organiser:
         """Return the session of a request, which is whole, ours and not over."""
         cookie = request.cookies.get(_COOKIE, "")
         session = cookie.rpartition(".")[0]
-        if not hmac.compare_digest(cookie.encode(), self._signed(session).encode()):
+        if not hmac.compare_digest(cookie.encode(), f"{session}.{self._mac('session', session)}".encode()):
             return None
         end = session.partition(".")[0]
         return session if end.isdecimal() and int(end) > time.time() else None
-
-    def _signed(self, session: str) -> str:
-        return f"{session}.{self._mac('session', session)}"
 
     def _mac(self, purpose: str, text: str) -> str:
         return hmac.new(self.secret.encode(), f"{purpose}:{text}".encode(), hashlib.sha256).hexdigest()

@@ -19,18 +19,7 @@ _STYLES = {"editing": ("study_page", "piano_roll"), "listening": ("study_page", 
 def study_page(kind: str, title: str) -> dict[str, bytes]:
     """Return name -> content of the files of a page, for the `page` of `studies.folders.write_study_folder`.
 
-    Parameters
-    ----------
-    kind
-        One of `studies.folders.KINDS`.
-    title
-        Of the browser's window.
-
-    Raises
-    ------
-    InvalidInputError
-        There is no page for this kind.
-
+    The title is that of the browser's window. Raises `InvalidInputError` where there is no page for this kind.
     """
     if kind not in _SCRIPTS:
         raise InvalidInputError(f"there are pages for {', '.join(_SCRIPTS)}, not for {kind!r}")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import mimetypes
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -45,24 +45,10 @@ _TYPES = {".js": "text/javascript", ".css": "text/css", ".flac": "audio/flac"}
 
 
 def build_app(study: StudyFolder, *, secret: str, store: SubmissionStore | None = None) -> Starlette:
-    """Build the server of a study.
+    """Build the server of a study; without a store, submissions are kept in the study's folder.
 
-    Parameters
-    ----------
-    study
-        What is served.
-    secret
-        Of the organiser's page, at ``/organiser``; not empty.
-    store
-        Where submissions are kept; by default in the study's folder.
-
-    Raises
-    ------
-    InvalidInputError
-        The secret is empty, or shorter than 16 characters, which could be guessed.
-    MissingBackendError
-        Starlette is not installed.
-
+    Raises `InvalidInputError` where the secret of the organiser's page, at ``/organiser``, is shorter than 16
+    characters, which could be guessed, and `MissingBackendError` where Starlette is not installed.
     """
     with importing("studies", "the server of a study"):
         from starlette.applications import Starlette
@@ -77,13 +63,13 @@ def build_app(study: StudyFolder, *, secret: str, store: SubmissionStore | None 
     participants = _Participants(study, store, book)
     organiser = Organiser(study, store, book, secret)
     routes = [
-        Route("/api/join", _answered_in_json(participants.join), methods=["POST"]),
-        Route("/api/submit", _answered_in_json(participants.submit), methods=["POST"]),
+        Route("/api/join", participants.join, methods=["POST"]),
+        Route("/api/submit", participants.submit, methods=["POST"]),
         Route("/organiser", organiser.show, methods=["GET"]),
         Route("/organiser/{action}", organiser.act, methods=["POST"]),
         Route("/{path:path}", _Files(study.page).serve, methods=["GET"]),
     ]
-    app = Starlette(routes=routes, exception_handlers={404: _not_found, 405: _not_found})
+    app = Starlette(routes=routes, exception_handlers={404: _not_found, 405: _not_found, MusicEvalsError: _refuse})
     app.add_middleware(_hardened)
     return app
 
@@ -91,20 +77,9 @@ def build_app(study: StudyFolder, *, secret: str, store: SubmissionStore | None 
 def serve(
     study: StudyFolder, *, secret: str, host: str = "127.0.0.1", port: int = 7860, store: SubmissionStore | None = None
 ) -> None:
-    """Serve a study until the process is stopped.
+    """Serve a study (`build_app`) until the process is stopped; other machines reach the host ``0.0.0.0``.
 
-    Parameters
-    ----------
-    study, secret, store
-        As of `build_app`.
-    host, port
-        Where to listen; other machines reach ``0.0.0.0``.
-
-    Raises
-    ------
-    MissingBackendError
-        uvicorn is not installed.
-
+    Raises `MissingBackendError` where uvicorn is not installed.
     """
     with importing("studies", "the server of a study"):
         import uvicorn
@@ -120,8 +95,9 @@ class _Participants:
     def __init__(self, study: StudyFolder, store: SubmissionStore, book: SlotBook) -> None:
         self.study, self.store, self.book = study, store, book
 
-    async def join(self, request: Request) -> dict[str, Any]:
+    async def join(self, request: Request) -> Response:
         from starlette.concurrency import run_in_threadpool
+        from starlette.responses import JSONResponse
 
         content = await self._content(request, 1000)
         if content.get("study") != self.study.study:
@@ -129,10 +105,11 @@ class _Participants:
         token, slot = await run_in_threadpool(self.book.join, str(content.get("invitation") or ""))
         sent = await run_in_threadpool(lambda: self.store.read(token, or_none=True))
         stored = sorted({submission.content["part"] for submission in sent})
-        return {"token": token, "slot": slot, "sent": len(sent), "stored": stored}
+        return JSONResponse({"token": token, "slot": slot, "sent": len(sent), "stored": stored})
 
-    async def submit(self, request: Request) -> dict[str, Any]:
+    async def submit(self, request: Request) -> Response:
         from starlette.concurrency import run_in_threadpool
+        from starlette.responses import JSONResponse
 
         token = request.headers.get("x-participant", "")
         content = await self._content(request, self.store.max_bytes)
@@ -140,7 +117,7 @@ class _Participants:
         given = await run_in_threadpool(self.book.given)
         if not is_token(token) or given.get(token) != part.slot:
             raise InvalidInputError("this participant was not given this plan; load the page again")
-        return {"receipt": await run_in_threadpool(self.store.submit, token, content)}
+        return JSONResponse({"receipt": await run_in_threadpool(self.store.submit, token, content)})
 
     @staticmethod
     async def _content(request: Request, most: int) -> Mapping[str, Any]:
@@ -155,21 +132,6 @@ class _Participants:
         if not isinstance(content, dict):
             raise InvalidInputError("expected an object of JSON")
         return content
-
-
-def _answered_in_json(act: Callable[[Request], Awaitable[dict[str, Any]]]) -> Callable[[Request], Awaitable[Response]]:
-    """Answer with JSON; an error of ours becomes its status and its words."""
-    from starlette.responses import JSONResponse
-
-    async def answer(request: Request) -> Response:
-        try:
-            return JSONResponse(await act(request))
-        except (OutputError, HubError) as error:  # room may be made, and the Hub come back
-            return JSONResponse({"error": str(error)}, 503)
-        except MusicEvalsError as error:
-            return JSONResponse({"error": str(error)}, 413 if isinstance(error, FileTooLargeError) else 400)
-
-    return answer
 
 
 class _Files:
@@ -189,6 +151,15 @@ class _Files:
             return Response(path.read_bytes().replace(*_SUBMITTED, 1), media_type="text/html")
         kind = _TYPES.get(path.suffix) or mimetypes.guess_type(path.name)[0] or "application/octet-stream"
         return FileResponse(path, media_type=kind)
+
+
+async def _refuse(_: Request, error: Any) -> Response:
+    """Answer what was refused with its status and its words."""
+    from starlette.responses import JSONResponse
+
+    # room may be made, and the Hub come back
+    status = 503 if isinstance(error, OutputError | HubError) else 413 if isinstance(error, FileTooLargeError) else 400
+    return JSONResponse({"error": str(error)}, status)
 
 
 async def _not_found(_: Request, error: Any) -> Response:

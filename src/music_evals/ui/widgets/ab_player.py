@@ -58,15 +58,19 @@ def empty_player(text: str) -> dict[str, Any]:
 
 def player(first: Track, second: Track, picture: str = "") -> dict[str, Any]:
     """Return the value of a player with two tracks."""
+    from gradio import processing_utils, utils
+    from gradio.data_classes import FileData
     from markupsafe import Markup
 
     loudness = [integrated_loudness(track.samples, track.sample_rate) for track in (first, second)]
     gains = level_gains(loudness[0], loudness[1])
     seconds = max(first.seconds, second.seconds)
-    tracks = [
-        {"file": _served(track, name), "gain": gain}
-        for track, name, gain in zip((first, second), ("original", "edit"), gains, strict=True)
-    ]
+    tracks: list[dict[str, Any]] = []
+    for track, name, gain in zip((first, second), ("original.flac", "edit.flac"), gains, strict=True):
+        # in Gradio's own folder, which Gradio serves, and removes with the others
+        path = processing_utils.save_bytes_to_cache(encode(track), name, utils.get_upload_folder())
+        file = FileData(path=path, orig_name=name, mime_type="audio/flac").model_dump()
+        tracks.append({"file": file, "gain": gain})
     shown = html(
         "ab_player.html",
         titles=(first.title, second.title),
@@ -81,14 +85,3 @@ def player(first: Track, second: Track, picture: str = "") -> dict[str, Any]:
 def encode(track: Track) -> bytes:
     """Return a track as FLAC with 16 bits, which every browser decodes."""
     return encode_flac(track.samples, track.sample_rate)
-
-
-def _served(track: Track, name: str) -> dict[str, Any]:
-    """Return a track as a file in Gradio's own folder, which Gradio serves, and removes with the others."""
-    from gradio import processing_utils, utils
-    from gradio.data_classes import FileData
-
-    content = encode(track)
-    path = processing_utils.save_bytes_to_cache(content, f"{name}.flac", utils.get_upload_folder())
-    file: dict[str, Any] = FileData(path=path, orig_name=f"{name}.flac", mime_type="audio/flac").model_dump()
-    return file

@@ -70,28 +70,6 @@ class Bar:
             "state": self.state, "reason": self.reason,
         }  # fmt: skip
 
-    def template_values(self) -> dict[str, Any]:
-        """Return what the template shows."""
-        points = {**{kind: mark.value for kind, mark in self.marks.items()}, "value": self.value}
-        known = {kind: value for kind, value in points.items() if value is not None}
-        far = ROOM * max((abs(value) for value in known.values() if math.isfinite(value)), default=0.0) or 1.0
-        low = self.low if math.isfinite(self.low) else -far
-        high = self.high if math.isfinite(self.high) else far
-        spans = f"{self.low:.3g} to {self.high:.3g}" if math.isfinite(self.low) else "any number"
-        if math.isinf(self.high):
-            spans = f"{self.low:g} and up" if math.isfinite(self.low) else spans
-            spans += f", drawn to {high:.3g}"
-        return {
-            "score": self.score,
-            "title": self.title or self.score,
-            "facet": self.facet,
-            "state": self.state,
-            "reason": self.reason,
-            "shown": number(self.value),
-            "places": [(kind, 100 * min(max((value - low) / (high - low), 0), 1)) for kind, value in known.items()],
-            "foot": "; ".join([spans, DIRECTIONS[self.direction], *map(str, self.marks.values())]),
-        }
-
 
 def bar_of(
     score: str, value: float | None, *, modality: str = "", variant: str = "", state: str = "defined", reason: str = ""
@@ -121,7 +99,28 @@ def bars_html(bars: Iterable[Bar], *, headings: bool = True) -> str:
     facets: dict[str, list[Mapping[str, Any]]] = {}
     legend: dict[str, str] = {}
     for bar in bars:
-        facets.setdefault(bar.facet if headings else "", []).append(bar.template_values())
+        # what the template shows
+        points = {**{kind: mark.value for kind, mark in bar.marks.items()}, "value": bar.value}
+        known = {kind: value for kind, value in points.items() if value is not None}
+        far = ROOM * max((abs(value) for value in known.values() if math.isfinite(value)), default=0.0) or 1.0
+        low = bar.low if math.isfinite(bar.low) else -far
+        high = bar.high if math.isfinite(bar.high) else far
+        spans = f"{bar.low:.3g} to {bar.high:.3g}" if math.isfinite(bar.low) else "any number"
+        if math.isinf(bar.high):
+            spans = f"{bar.low:g} and up" if math.isfinite(bar.low) else spans
+            spans += f", drawn to {high:.3g}"
+        facets.setdefault(bar.facet if headings else "", []).append(
+            {
+                "score": bar.score,
+                "title": bar.title or bar.score,
+                "facet": bar.facet,
+                "state": bar.state,
+                "reason": bar.reason,
+                "shown": number(bar.value),
+                "places": [(kind, 100 * min(max((value - low) / (high - low), 0), 1)) for kind, value in known.items()],
+                "foot": "; ".join([spans, DIRECTIONS[bar.direction], *map(str, bar.marks.values())]),
+            }
+        )
         legend |= {kind: mark.label for kind, mark in bar.marks.items()}
     return html("bars.html", facets=facets, legend=legend)
 

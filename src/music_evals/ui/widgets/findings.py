@@ -6,6 +6,7 @@ No recording is analysed here: each sentence restates annotations, and is as rel
 from __future__ import annotations
 
 import collections
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, Final, Literal, NamedTuple
 
@@ -167,25 +168,15 @@ def _beats(original: Beats, edit: Beats, about: _About) -> Finding:
     text = f"{hits} of {len(first)} beats found again within 70 ms"
     if hits == len(first):
         more = len(second) - hits
-        return Finding("beats", "changed" if more else "same", _with_more(text, more), hits / len(first))
-    offset = _quiet(lambda: beat_offset_sec(original, Beats(second)))
+        text += f"; the edit has {more} more" if more else ""
+        return Finding("beats", "changed" if more else "same", text, hits / len(first))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # an offset may be undefined
+        offset = beat_offset_sec(original, Beats(second))
     moved = 0 if np.isnan(offset) else _hits(first, second - offset, TOLERANCE_SEC)
     if moved - hits >= WORTH_MOVING * len(first):
         text += f"; {moved} once the edit is moved by {abs(offset):.2f} s, it comes {'late' if offset > 0 else 'early'}"
     return Finding("beats", "changed", text, hits / len(first))
-
-
-def _with_more(text: str, more: int) -> str:
-    return f"{text}; the edit has {more} more" if more else text
-
-
-def _quiet(compute: Callable[[], float]) -> float:
-    """Return a number that may be undefined, without the warning of that."""
-    import warnings
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return compute()
 
 
 def _hits(original: FloatArray, edit: FloatArray, tolerance_sec: float) -> int:
@@ -225,21 +216,18 @@ def _sections(original: Segments, edit: Segments, _about: _About) -> Finding:
         text = "the original has no section boundary"
     same = hits == len(first) == len(second) and forms[0] == forms[1]
     share = hits / len(first) if len(first) else None
-    return Finding("sections", "same" if same else "changed", f"{text}; {_forms_text(*forms)}", share)
+    if max(map(len, forms)) > SHOWN_SECTIONS:
+        form = f"{len(forms[0])} sections in the original, {len(forms[1])} in the edit"
+    else:
+        letters = [" ".join(each) for each in forms]
+        form = f"form {letters[0]} in both" if forms[0] == forms[1] else f"form {letters[0]} became {letters[1]}"
+    return Finding("sections", "same" if same else "changed", f"{text}; {form}", share)
 
 
 def _form(labels: Sequence[str]) -> tuple[str, ...]:
     """Return the form in letters by the order in which labels appear, so that names of labels do not matter."""
     order = {label: i for i, label in enumerate(dict.fromkeys(labels))}
     return tuple(chr(ord("A") + order[label]) if order[label] < 26 else f"A{order[label]}" for label in labels)
-
-
-def _forms_text(first: tuple[str, ...], second: tuple[str, ...]) -> str:
-    if max(len(first), len(second)) > SHOWN_SECTIONS:
-        return f"{len(first)} sections in the original, {len(second)} in the edit"
-    if first == second:
-        return f"form {' '.join(first)} in both"
-    return f"form {' '.join(first)} became {' '.join(second)}"
 
 
 def _melody(original: Melody, edit: Melody, about: _About) -> Finding:
@@ -249,8 +237,9 @@ def _melody(original: Melody, edit: Melody, about: _About) -> Finding:
     n_kept = kept_notes(original, edit)
     text = f"{n_kept} of {n} melody notes found again, pitch and place"
     if n_kept == n:
-        more = len(edit.pitches) - n_kept
-        return Finding("melody", "changed" if more > 0 else "same", _with_more(text, max(more, 0)), 1.0)
+        more = max(len(edit.pitches) - n_kept, 0)
+        text += f"; the edit has {more} more" if more else ""
+        return Finding("melody", "changed" if more else "same", text, 1.0)
     if about.move != UNMOVED:
         n_kept = kept_notes(original, edit, about.move)
         text = f"{move_text(about.move)}: {n_kept} of {n} notes found again there"

@@ -117,16 +117,16 @@ def losses(score: LyricStructure, t: Say) -> list[tuple[str, list[str]]]:
             place = section.expected_index + 1
             groups.append((t("section_missing", place=place, label=section.expected_label), []))
         elif not all(line.lossless for line in section.lines):
-            groups.append((_section_head(section, t), list(_lost_lines(section.lines, t))))
+            expected = sum(line.expected is not None for line in section.lines)
+            actual = sum(line.actual is not None for line in section.lines)
+            number, title = section.expected_index + 1, section.expected_label
+            groups.append(
+                (
+                    t("section_lines", place=number, label=title, expected=expected, found=actual),
+                    list(_lost_lines(section.lines, t)),
+                )
+            )
     return groups
-
-
-def _section_head(section: Any, t: Say) -> str:
-    """Say how many lines a section should have, and has."""
-    expected = sum(line.expected is not None for line in section.lines)
-    actual = sum(line.actual is not None for line in section.lines)
-    place, label = section.expected_index + 1, section.expected_label
-    return t("section_lines", place=place, label=label, expected=expected, found=actual)
 
 
 def _lost_lines(lines: Sequence[Any], t: Say) -> Iterator[str]:

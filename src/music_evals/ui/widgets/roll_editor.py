@@ -65,7 +65,11 @@ def read_melody(text: str) -> Melody:
             f"a note is [onset, duration, pitch] in whole numbers: onset 0..{MUSIB_LAYOUT.n_steps - 1} and duration in "
             f"steps of 24 a measure, ending by step {MUSIB_LAYOUT.n_steps}, pitch 0..127; expected {_EXPECTED}"
         )
-    if not _is_count(first, MAX_MEASURE) or first < 1 or not _is_count(held, MUSIB_LAYOUT.n_steps):
+    if (
+        not (type(first) is int and 0 <= first <= MAX_MEASURE)
+        or first < 1
+        or not (type(held) is int and 0 <= held <= MUSIB_LAYOUT.n_steps)
+    ):
         raise InvalidNotesError(
             f"first_measure is 1 or more and held is 0..{MUSIB_LAYOUT.n_steps}, got {first!r:.40} and {held!r:.40}"
         )
@@ -125,10 +129,6 @@ def _is_note(row: Any) -> bool:
         return False
     onset, duration, pitch = row
     return bool(0 <= onset < onset + duration <= MUSIB_LAYOUT.n_steps and 0 <= pitch <= 127)
-
-
-def _is_count(value: Any, most: int) -> bool:
-    return type(value) is int and 0 <= value <= most
 
 
 NO_LOCKS = "[]"  # the value without a lock

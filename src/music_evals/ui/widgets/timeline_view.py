@@ -44,12 +44,11 @@ def disagreements(original: Mapping[str, Any], edit: Mapping[str, Any]) -> list[
 
 def _chords(original: Sequence[Any], edit: Sequence[Any]) -> Iterable[Disagreement]:
     for start, end in plots.differing_spans(original, edit):
-        was, became = (chord_name(_label_at(side, start, end)) for side in (original, edit))
+        was, became = (
+            chord_name(next(str(label) for first, last, label in side if first <= start and end <= last))
+            for side in (original, edit)
+        )
         yield Disagreement(start, "chord", f"{was} became {became}")
-
-
-def _label_at(spans: Sequence[Any], start: float, end: float) -> str:
-    return next(str(label) for first, last, label in spans if first <= start and end <= last)
 
 
 def _beats(original: Sequence[float], edit: Sequence[float]) -> Iterable[Disagreement]:

@@ -11,10 +11,10 @@ from music_evals.annotations import DIMENSIONS
 from music_evals.caimap.domain import assurance, structure
 from music_evals.caimap.domain.values import ScoreSheet
 from music_evals.caimap.services import inspecting, training, views
-from music_evals.caimap.web.forms import editor_values, sheet_of, structure_fields, structure_of
+from music_evals.caimap.web.forms import editor_values, structure_fields, structure_of
 from music_evals.caimap.web.routes.account import show_training
 from music_evals.caimap.web.visitors import CurrentVisitor, Visitor, admit, redirect
-from music_evals.errors import InvalidInputError
+from music_evals.errors import InvalidAnnotationError, InvalidInputError
 
 __all__ = ["ROUTERS", "sheet_from_form", "show_score_form"]
 
@@ -78,7 +78,16 @@ def sheet_from_form(number: int, visitor: Visitor) -> ScoreSheet:
     group = views.task_view(visitor.service, visitor.who, number).task.kind
     if group not in assurance.FORMS:
         raise InvalidInputError("only descriptions are scored", kind="only_descriptions")
-    return sheet_of(visitor.form, group, number, visitor.who)
+    # read a scoring form
+    points: dict[tuple[str, str], float] = {}
+    for row, part in assurance.FORMS[group]:
+        try:
+            points[row, part] = float(visitor.form.get(f"{row}.{part}", ""))
+        except ValueError as error:
+            raise InvalidAnnotationError(
+                f"{row}, {part}: points are a number", kind="points_number", row=row, part=part
+            ) from error
+    return ScoreSheet(number, visitor.who, points, visitor.form.get("remark", ""))
 
 
 router.get("/inspect/task/{number:id}")(show_score_form)

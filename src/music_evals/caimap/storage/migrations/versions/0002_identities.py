@@ -5,8 +5,6 @@ from __future__ import annotations
 import sqlalchemy as sa
 from alembic import op
 
-__all__ = ["branch_labels", "depends_on", "down_revision", "downgrade", "revision", "upgrade"]
-
 revision = "0002"
 down_revision = "0001"
 branch_labels = None

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from alembic import op
 
-__all__ = ["branch_labels", "depends_on", "down_revision", "downgrade", "revision", "upgrade"]
-
 revision = "0003"
 down_revision = "0002"
 branch_labels = None
