@@ -97,7 +97,10 @@ def tune_from_score(
     fixed = -(-end // MUSIB_LAYOUT.steps_per_measure)
     first = 0
     if measures == "notated":
-        first, count = _longest_run(bars.lengths == 4 * tpq)
+        # the longest run of bars of four quarters, the first of several
+        edges = np.flatnonzero(np.diff(np.concatenate([[0], (bars.lengths == 4 * tpq).astype(np.int8), [0]])))
+        runs = edges[1::2] - edges[::2]
+        first, count = (int(edges[::2][runs.argmax()]), int(runs.max())) if len(runs) else (0, 0)
         origin = bars.pickup_ticks if first else 0
         start = int(rescale_tick(bars.starts[first] - origin, tpq, STEPS_PER_QUARTER)) if count else 0
     else:
@@ -211,13 +214,3 @@ def tune_rows(tune: Tune, family: str, split: str, train: Training) -> Iterator[
         n_measures=tune.n_measures,
         **{name: getattr(tune, name) for name in names},
     )
-
-
-def _longest_run(good: Any) -> tuple[int, int]:
-    """Return start and length of the longest run of True, the first of several."""
-    edges = np.flatnonzero(np.diff(np.concatenate([[0], np.asarray(good, dtype=np.int8), [0]])))
-    if not edges.size:
-        return 0, 0
-    lengths = edges[1::2] - edges[::2]
-    longest = int(np.argmax(lengths))
-    return int(edges[::2][longest]), int(lengths[longest])

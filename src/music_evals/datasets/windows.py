@@ -9,8 +9,6 @@ import numpy as np
 from music_evals.annotations import HOLD, MUSIB_LAYOUT, ContextLayout, Score, Tokens
 from music_evals.symbolic.contexts import tokens_from_score
 
-__all__ = ["content_key", "cut_windows", "middle_keys", "training_keys", "voice_tokens"]
-
 
 def voice_tokens(
     score: Score, voice: int, n_measures: int, *, pickup_quarters: float = 0.0, layout: ContextLayout = MUSIB_LAYOUT

@@ -26,7 +26,18 @@ from torch.nn import functional
 from music_evals.annotations import N_ROLL_PITCHES
 from music_evals.errors import UnknownNameError
 from music_evals.models.gibbs import GibbsSettings
-from music_evals.models.layers.rolls import N_META, Encoder, Pitches, PitchNetwork, RollModel, Sizes, padded
+from music_evals.models.layers.rolls import (
+    HEADS,
+    N_META,
+    ONSET,
+    STEPS_AT_ONCE,
+    Encoder,
+    Pitches,
+    PitchNetwork,
+    RollModel,
+    Sizes,
+    padded,
+)
 from music_evals.models.layers.saving import check_config, fill_sizes
 from music_evals.models.training.data import RollWindows
 from music_evals.protocols.settings import check_rules
@@ -39,9 +50,6 @@ SIZES: Final[Mapping[str, Mapping[str, int]]] = {
 }
 
 _CLASSES: Final = N_ROLL_PITCHES + 2  # silent, each pitch, hidden
-_HEADS: Final = 3  # whether a cell sounds, starts, has just ended
-_ONSET: Final = 1
-_STEPS_AT_ONCE: Final = 64
 _CHOICES: Final = {"loss": ("bce", "focal"), "pitch_head": ("causal", "scalar")}
 
 
@@ -51,8 +59,6 @@ class BMSTConfig:
 
     Parameters
     ----------
-    model_type
-        Always ``"bmst"``; tells a reader of config.json which class to load.
     style
         What it is trained on, such as ``"bach"``.
     size
@@ -79,11 +85,6 @@ class BMSTConfig:
         Whether the right side is read towards the step.
     steps_per_quarter
         Grid of the rolls.
-
-    Raises
-    ------
-    InvalidInputError, UnknownNameError
-        A value outside its range, or a name that does not exist.
 
     """
 
@@ -128,30 +129,12 @@ class BMSTConfig:
         return 2 * (self.embedding + N_META)
 
 
-def sinusoids(n: int, width: int) -> Tensor:
-    """Return codes of n positions, shape (n, width): all sines, then all cosines, of falling frequency."""
-    half = width // 2
-    rates = torch.exp(-math.log(10_000.0) * torch.arange(half, dtype=torch.float64) / half)
-    angles = torch.arange(n, dtype=torch.float64)[:, None] * rates
-    return torch.cat([angles.sin(), angles.cos()], dim=1).to(torch.get_default_dtype())
-
-
 def focal_truth(p: Tensor, alpha: float, gamma: float = 2.0) -> Tensor:
-    """Return the probability q for which focal loss is least at output p; it is no probability itself.
+    """Return the probability q, in 0..1, for which focal loss is least at output p; p is no probability itself.
 
     FL = -alpha y (1 - p)^gamma ln p - (1 - alpha) (1 - y) p^gamma ln(1 - p); setting the derivative of its mean over
     y ~ Bernoulli(q) to 0 gives q = (1 - alpha) A(1 - p) / (alpha A(p) + (1 - alpha) A(1 - p)) with
     A(p) = (1 - p)^gamma / p - gamma (1 - p)^(gamma - 1) ln p.
-
-    Parameters
-    ----------
-    p
-        Outputs of the network, any shape, 0..1.
-    alpha
-        Weight of what sounds, above 0 and below 1.
-    gamma
-        How much easy cells are played down.
-
     """
     p = p.clamp(1e-8, 1 - 1e-8)
 
@@ -178,13 +161,6 @@ class ScalarPitchNetwork(Pitches):
         out: Tensor = self.out(self.features(values, context).flatten(1))[:, 0]
         return out
 
-    def every(self, context: Tensor, rows: Tensor) -> Tensor:
-        """Return the logits of all pitches (n, pitches): as many passes as there are pitches."""
-        columns = [
-            self(context, rows, torch.full((len(rows),), pitch, device=rows.device)) for pitch in range(N_ROLL_PITCHES)
-        ]
-        return torch.stack(columns, dim=1)
-
 
 class BMST(RollModel, tags=["music", "symbolic-music", "style-transfer"]):
     """The network; see `BMSTConfig` for its settings, `protocols.StyleTransfer` and `protocols.CellPredictor`.
@@ -210,11 +186,16 @@ class BMST(RollModel, tags=["music", "symbolic-music", "style-transfer"]):
         self.cells = nn.Linear(_CLASSES, config.embedding)
         self.steps = nn.Linear(config.embedding, config.embedding)
         self.dropout = nn.Dropout(config.dropout)
-        self.register_buffer("code", sinusoids(2 * config.window + 1, width // 2), persistent=False)
+        # codes of the positions, (steps, width / 2): all sines, then all cosines, of falling frequency
+        half = width // 4
+        rates = torch.exp(-math.log(10_000.0) * torch.arange(half, dtype=torch.float64) / half)
+        angles = torch.arange(2 * config.window + 1, dtype=torch.float64)[:, None] * rates
+        code = torch.cat([angles.sin(), angles.cos()], dim=1).to(torch.get_default_dtype())
+        self.register_buffer("code", code, persistent=False)
         sizes = Sizes(width, config.n_heads, config.inner, config.n_layers, length)
         self.left = Encoder(sizes, config.dropout, near=-1)
         self.right = Encoder(sizes, config.dropout, near=-1 if config.mirrored else 0)
-        self.heads = nn.Linear(2 * width, _HEADS * N_ROLL_PITCHES)
+        self.heads = nn.Linear(2 * width, HEADS * N_ROLL_PITCHES)
         self.around = nn.Linear(4 * width, N_ROLL_PITCHES * config.context)
         kind = PitchNetwork if config.pitch_head == "causal" else ScalarPitchNetwork
         self.pitches = kind(config.context, config.pitch_width, config.filters, config.dropout)
@@ -229,8 +210,9 @@ class BMST(RollModel, tags=["music", "symbolic-music", "style-transfer"]):
 
     def pitch_logits(self, context: Tensor, rows: Tensor) -> Tensor:
         """Return logits, (n, 84), of contexts (n, 84, context); that of pitch p depends on ``rows[:, :p]`` alone."""
-        if isinstance(self.pitches, ScalarPitchNetwork):
-            return self.pitches.every(context, rows)
+        if isinstance(self.pitches, ScalarPitchNetwork):  # as many passes as there are pitches
+            every = (torch.full((len(rows),), pitch, device=rows.device) for pitch in range(N_ROLL_PITCHES))
+            return torch.stack([self.pitches(context, rows, pitches) for pitches in every], dim=1)
         return super().pitch_logits(context, rows)
 
     def calibrated(self, logits: Tensor) -> Tensor:
@@ -241,10 +223,10 @@ class BMST(RollModel, tags=["music", "symbolic-music", "style-transfer"]):
     def onset_probabilities(self, cells: Tensor, meta: Tensor) -> Tensor:
         """Return how likely a note starts in each cell, (steps, 84): the product of what both sides say (eq. 6)."""
         probabilities = [cells.new_empty((0, N_ROLL_PITCHES), dtype=self.code.dtype)]
-        for steps in torch.split(torch.arange(len(cells), device=cells.device), _STEPS_AT_ONCE):
+        for steps in torch.split(torch.arange(len(cells), device=cells.device), STEPS_AT_ONCE):
             sides = self._around(cells, meta, steps, 0)
             side_probabilities = [
-                self.heads(side.nearest(x)).view(-1, _HEADS, N_ROLL_PITCHES)[:, _ONSET].sigmoid()
+                self.heads(side.nearest(x)).view(-1, HEADS, N_ROLL_PITCHES)[:, ONSET].sigmoid()
                 for side, x in zip((self.left, self.right), sides, strict=True)
             ]
             probabilities.append(side_probabilities[0] * side_probabilities[1])
@@ -340,8 +322,3 @@ class BMST(RollModel, tags=["music", "symbolic-music", "style-transfer"]):
         x = torch.cat([x, self.code.expand(len(x), -1, -1)], dim=-1)
         left, right = x[:, : self.config.window + 1], x[:, self.config.window :]
         return left, right.flip(1) if self.config.mirrored else right
-
-    def _for_pitches(self, near: Tensor) -> Tensor:
-        """Return what both sides say of their middle step, (n, 4 width), as (n, 84, context)."""
-        out: Tensor = self.around(self.dropout(near)).view(len(near), N_ROLL_PITCHES, -1)
-        return out

@@ -24,8 +24,10 @@ from torch.nn import functional
 from music_evals.annotations import N_ROLL_PITCHES
 from music_evals.models.gibbs import GibbsSettings
 from music_evals.models.layers.rolls import (
+    HEADS,
     N_META,
     NORM_EPS,
+    ONSET,
     EncoderLayer,
     PitchNetwork,
     RelativeAttention,
@@ -47,8 +49,6 @@ SIZES: Final[Mapping[str, Mapping[str, int]]] = {
 _PADDING: Final = 32  # silent steps on either side of a piece
 _STRETCHES_AT_ONCE: Final = 64
 _UNSEEN: Final = 2**31  # no two steps are so far apart
-_HEADS: Final = 3  # whether a cell sounds, starts, has just ended
-_ONSET: Final = 1
 
 
 @dataclasses.dataclass(frozen=True)
@@ -57,8 +57,6 @@ class FullSequenceConfig:
 
     Parameters
     ----------
-    model_type
-        Always ``"full_sequence"``; tells a reader of config.json which class to load.
     style
         What it is trained on, such as ``"bach"``.
     size
@@ -83,11 +81,6 @@ class FullSequenceConfig:
         Weight of the pitches' loss beside those of the two sides.
     steps_per_quarter
         Grid of the rolls.
-
-    Raises
-    ------
-    InvalidInputError, UnknownNameError
-        A value outside its range, or a size that does not exist.
 
     """
 
@@ -133,7 +126,11 @@ class BandedAttention(RelativeAttention):
             layer(x).view(n, blocks, band, heads, -1).permute(0, 1, 3, 2, 4)
             for layer in (self.query, self.key, self.value)
         )  # (n, blocks, heads, band, width / heads)
-        key, value = (torch.cat([_block_before(block), block], dim=3) for block in (key, value))
+        # each block beside the one before it; zeros before the first
+        key, value = (
+            torch.cat([torch.cat([torch.zeros_like(blocks_[:, :1]), blocks_[:, :-1]], dim=1), blocks_], dim=3)
+            for blocks_ in (key, value)
+        )
         # query i of a block and key j of two: how far back it lies
         back = band + torch.arange(band, device=x.device)[:, None] - torch.arange(2 * band, device=x.device)
         in_band = (back >= 0) & (back < band)
@@ -144,11 +141,6 @@ class BandedAttention(RelativeAttention):
         mixed = functional.scaled_dot_product_attention(query, key, value, mask)
         out: Tensor = self.out(mixed.permute(0, 1, 3, 2, 4).reshape(n, blocks * band, width))
         return out[:, :length]
-
-
-def _block_before(x: Tensor) -> Tensor:
-    """Return the blocks (n, blocks, ...) moved by one; zeros before the first."""
-    return torch.cat([torch.zeros_like(x[:, :1]), x[:, :-1]], dim=1)
 
 
 class BackwardEncoder(nn.Module):
@@ -197,7 +189,7 @@ class FullSequence(RollModel, tags=["music", "symbolic-music", "style-transfer"]
         self.dropout = nn.Dropout(config.dropout)
         sizes = Sizes(width, config.n_heads, config.inner, config.n_layers, config.band)
         self.left, self.right = (BackwardEncoder(sizes, config.dropout) for _ in range(2))
-        self.heads = nn.Linear(width, _HEADS * N_ROLL_PITCHES)
+        self.heads = nn.Linear(width, HEADS * N_ROLL_PITCHES)
         self.around = nn.Linear(2 * width, N_ROLL_PITCHES * config.context)
         self.pitches = PitchNetwork(config.context, config.pitch_width, config.filters, config.dropout)
 
@@ -223,7 +215,7 @@ class FullSequence(RollModel, tags=["music", "symbolic-music", "style-transfer"]
         """Return how likely a note starts in each cell, (steps, 84): the product of what both sides say (eq. 6)."""
         around, features = padded(cells, meta, _PADDING, self.meta.weight.dtype)
         sides = self._read(around[None], features[None])[0, _PADDING : _PADDING + len(cells)].chunk(2, dim=-1)
-        side_probabilities = [self.heads(side).view(-1, _HEADS, N_ROLL_PITCHES)[:, _ONSET].sigmoid() for side in sides]
+        side_probabilities = [self.heads(side).view(-1, HEADS, N_ROLL_PITCHES)[:, ONSET].sigmoid() for side in sides]
         likely: Tensor = side_probabilities[0] * side_probabilities[1]
         return likely
 
@@ -281,11 +273,6 @@ class FullSequence(RollModel, tags=["music", "symbolic-music", "style-transfer"]
         left = self.left(self.dropout(torch.cat([edge, x[:, :-1]], dim=1) + positions))
         right = self.right(self.dropout(torch.cat([x[:, 1:], edge], dim=1) + positions).flip(1)).flip(1)
         return torch.cat([left, right], dim=-1)
-
-    def _for_pitches(self, near: Tensor) -> Tensor:
-        """Return what both sides say of their step, (n, 2 width), as (n, 84, context)."""
-        out: Tensor = self.around(self.dropout(near)).view(len(near), N_ROLL_PITCHES, -1)
-        return out
 
 
 def _inside(windows: RollWindows) -> Tensor:

@@ -28,7 +28,17 @@ from torch.nn import functional
 from music_evals.annotations import N_ROLL_PITCHES
 from music_evals.errors import InvalidInputError, UnknownNameError
 from music_evals.models.gibbs import GibbsSettings
-from music_evals.models.layers.rolls import N_META, Encoder, PitchNetwork, RollModel, Sizes, padded
+from music_evals.models.layers.rolls import (
+    HEADS,
+    N_META,
+    ONSET,
+    STEPS_AT_ONCE,
+    Encoder,
+    PitchNetwork,
+    RollModel,
+    Sizes,
+    padded,
+)
 from music_evals.models.layers.saving import check_config
 from music_evals.models.training.data import RollWindows
 from music_evals.protocols.settings import check_rules
@@ -40,10 +50,7 @@ UNKNOWN: Final = 0.5
 
 _LEAK: Final = 0.2
 _ENCODERS: Final = ("lstm", "attention")
-_HEADS: Final = 3  # whether a cell sounds, starts, has just ended
-_ONSET: Final = 1
 _PITCH_WEIGHT: Final = 0.5  # of the pitches' loss beside those of the two sides, as in BMST
-_STEPS_AT_ONCE: Final = 64
 
 # What a side says group by group, (n, groups, 2 width), and of the nearest, some dropped in training, (n, 2 width).
 _SideOutputs = tuple[Tensor, Tensor]
@@ -55,8 +62,6 @@ class StyleLSTMConfig:
 
     Parameters
     ----------
-    model_type
-        Always ``"style_lstm"``; tells a reader of config.json which class to load.
     style
         What it is trained on, such as ``"bach"``.
     n_groups, group
@@ -81,11 +86,6 @@ class StyleLSTMConfig:
         Whether the network of pitches knows which pitch it is at, in 7 bits.
     steps_per_quarter
         Grid of the rolls.
-
-    Raises
-    ------
-    InvalidInputError, UnknownNameError
-        A value outside its range, or a name that does not exist.
 
     """
 
@@ -149,7 +149,7 @@ class StyleLSTM(RollModel, tags=["music", "symbolic-music", "style-transfer"]):
         self.window = config.window + 1  # steps so far apart cannot see each other
         self.left, self.right = (_Side(config) for _ in range(2))
         self.around = nn.Linear(4 * config.width, N_ROLL_PITCHES * config.context)
-        cells = _HEADS * N_ROLL_PITCHES
+        cells = HEADS * N_ROLL_PITCHES
         # one each for the steps of a group and for the middle step, shared by both sides
         self.heads = nn.Linear(2 * config.width, config.group * cells) if config.step_heads else None
         self.middle = nn.Linear(2 * config.width, cells) if config.step_heads else None
@@ -182,11 +182,9 @@ class StyleLSTM(RollModel, tags=["music", "symbolic-music", "style-transfer"]):
         probabilities = torch.zeros(cells.shape, dtype=self.around.weight.dtype, device=cells.device)
         if self.middle is None:
             return probabilities
-        for steps in torch.split(torch.arange(len(cells), device=cells.device), _STEPS_AT_ONCE):
+        for steps in torch.split(torch.arange(len(cells), device=cells.device), STEPS_AT_ONCE):
             sides = self._sides(*self._windows(cells, meta, steps, 0))
-            side_logits = [
-                self.middle(groups[:, -1]).view(-1, _HEADS, N_ROLL_PITCHES)[:, _ONSET] for groups, _ in sides
-            ]
+            side_logits = [self.middle(groups[:, -1]).view(-1, HEADS, N_ROLL_PITCHES)[:, ONSET] for groups, _ in sides]
             probabilities[steps] = side_logits[0].sigmoid() * side_logits[1].sigmoid()
         return probabilities
 

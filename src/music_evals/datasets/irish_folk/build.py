@@ -55,18 +55,6 @@ from music_evals.deprecation import module_getattr
 from music_evals.errors import InvalidInputError, NoDataError, importing
 from music_evals.files import Store, cache_folder
 
-__all__ = [
-    "CLEARED",
-    "StoredSplits",
-    "build_folk_rnn",
-    "build_music21",
-    "measure_leakage",
-    "place_of",
-    "prepare",
-    "rebuild",
-    "stored_splits",
-]
-
 PREPARED = {"music21_folk": "prepare", "small": "prepare", "folk_rnn": "prepare", "folk_rnn_small": "prepare"}
 
 CLEARED = "music21_folk_cleared"

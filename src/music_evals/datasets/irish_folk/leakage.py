@@ -18,8 +18,6 @@ from music_evals.datasets.tune_files import split_families
 from music_evals.datasets.tunes import Training, Tune
 from music_evals.datasets.windows import cut_windows, middle_keys
 
-__all__ = ["leaked_shares", "pickup_check", "same_titles", "split_leakage", "threshold_table", "title_check"]
-
 # Words that say what kind of tune it is, or that are left out as often as not.
 _KINDS = {
     "a", "an", "the", "reel", "reels", "strathspey", "hornpipe", "jig", "clog", "march", "fling", "highland",

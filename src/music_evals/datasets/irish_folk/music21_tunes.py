@@ -17,8 +17,6 @@ from music_evals.errors import NoDataError, importing
 from music_evals.files import Store
 from music_evals.symbolic.notation import abc_fields, split_abc
 
-__all__ = ["CLEARED_COLLECTIONS", "COLLECTIONS", "corpus_folder", "read_tunes", "tune_sources"]
-
 COLLECTIONS = {
     "airdsAirs": "A Selection of Scotch, English, Irish and Foreign Airs (J. Aird, Glasgow 1778-1801)",
     "oneills1850": "O'Neill's Music of Ireland (F. O'Neill, Chicago 1903)",

@@ -14,8 +14,6 @@ from music_evals.datasets.jsb_chorales.build import is_strict, musib_songs, piec
 from music_evals.datasets.near_copies import NEAR
 from music_evals.symbolic.measures import count_musib_measures
 
-__all__ = ["corpus_counts", "near_counts", "window_counts"]
-
 
 def window_counts(n_measures: Iterable[int], *, voices: int = len(VOICES)) -> dict[str, int]:
     """Count songs, their measures and windows in all voices, and contexts by the published formula."""

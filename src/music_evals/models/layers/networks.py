@@ -3,7 +3,7 @@
 # Annotations stay real objects here: the Hub mixin reads the types of a class that inherits from it.
 import abc
 import dataclasses
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, ClassVar, Self, TypeVar
 
@@ -21,17 +21,6 @@ from music_evals.protocols import NoteLikelihood
 from music_evals.protocols.settings import check_type
 from music_evals.symbolic.noteseq import check_contexts
 
-__all__ = [
-    "InpaintingNetwork",
-    "NetworkConfig",
-    "SizedConfig",
-    "Sizes",
-    "StepwiseNetwork",
-    "TokenConfig",
-    "TokenNetwork",
-    "draw",
-]
-
 # Contexts that are worked out together. Their number is fixed, whatever the number of cores: the last bits of a product
 # of matrices may depend on how many rows it has. Likelihoods by each of the five networks that ship were found to
 # differ by up to 1e-5 nats where 16 rows were cut in parts; so small jobs are not cut up to occupy all cores.
@@ -45,7 +34,10 @@ Sizes = Mapping[str, Mapping[str, int]]
 
 @dataclasses.dataclass(frozen=True)
 class NetworkConfig:
-    """What every config has: the type of its model, and how it decodes by default; the subclasses document both."""
+    """What every config has: the type of its model, by which a reader of config.json loads its class, and a decoding.
+
+    A value outside its range raises `InvalidInputError`, a name that does not exist `UnknownNameError`.
+    """
 
     model_type: str = ""
     decoding: str = "argmax"
@@ -120,7 +112,9 @@ def check_choice(decoding: str, temperature: float, decodings: tuple[str, ...], 
 class InpaintingNetwork(SavedNetwork):
     """Base of the inpainting networks; a subclass has a constructor of its own, whose signature the Hub mixin reads.
 
-    On a CPU contexts are decoded, and their likelihoods worked out, 64 by each core: fewer than 65 occupy one alone.
+    It has `training_loss(contexts, *, varied)`, what training minimises, (batch,), of whole contexts (batch, 384), and
+    `inpaint(contexts, *, rng)`; see `protocols.Inpainter`. On a CPU contexts are decoded, and their likelihoods worked
+    out, 64 by each core: fewer than 65 occupy one alone.
     """
 
     decodings: ClassVar[tuple[str, ...]]
@@ -141,9 +135,6 @@ class InpaintingNetwork(SavedNetwork):
     def __init__(self, config: Any, decoding: str | None, temperature: float | None, top_p: float | None) -> None:
         super().__init__(config)
         self._dropouts: dict[nn.RNNBase, float] = {}  # as built: `begin_stage` takes that of what it freezes away
-        self._set_decoding(decoding, temperature, top_p)
-
-    def _set_decoding(self, decoding: str | None, temperature: float | None, top_p: float | None) -> None:
         self.decoding: str = self.config.decoding if decoding is None else decoding
         self.temperature: float = self.config.temperature if temperature is None else temperature
         self.top_p: float = self.config.top_p if top_p is None else top_p
@@ -187,14 +178,6 @@ class InpaintingNetwork(SavedNetwork):
         """Whether the decoding leaks."""
         return self.decoding in self.leaking
 
-    @abc.abstractmethod
-    def training_loss(self, contexts: Tensor, *, varied: bool = False) -> Tensor:
-        """Return what training minimises, shape (batch,), of whole contexts (batch, 384); varied: other tasks too."""
-
-    @abc.abstractmethod
-    def inpaint(self, contexts: Tokens, *, rng: np.random.Generator) -> Tokens:
-        """Return middles (n, 96) of contexts (n, 384); see `protocols.Inpainter`."""
-
     def _each_part(self, n: int, work: Callable[[slice], _Result]) -> list[_Result]:
         """Return ``work(rows)`` of all rows, some at once, in their order; on a CPU all cores work, each at a part.
 
@@ -207,7 +190,7 @@ class InpaintingNetwork(SavedNetwork):
             with torch.inference_mode(), one_thread():
                 return work(rows)
 
-        parts = list(chunks(n))
+        parts = [slice(start, start + _ROWS_AT_ONCE) for start in range(0, n, _ROWS_AT_ONCE)]
         workers = min(n_threads(), len(parts)) if self.device.type == "cpu" else 1
         was_training = self.training
         self.eval()
@@ -258,18 +241,7 @@ class StepwiseNetwork(InpaintingNetwork):
         """Return how likely the whole true middles are; see `protocols.NoteLikelihoodInpainter`.
 
         It is the sum of `nll` over the steps. That counts every hold and rest too, for these say how long a note is;
-        the notes are the onsets, on a grid of 24 steps a measure.
-
-        Parameters
-        ----------
-        contexts
-            Whole contexts, shape (n, 384), values 0..129.
-
-        Raises
-        ------
-        InvalidTokensError, ContextLengthError
-            Not whole contexts.
-
+        the notes are the onsets, on a grid of 24 steps a measure. Contexts are as of `nll`.
         """
         nats = self.nll(contexts).sum(axis=1)
         return NoteLikelihood(nats, (check_contexts(contexts)[:, MUSIB_LAYOUT.middle] < HOLD).sum(axis=1))
@@ -279,9 +251,10 @@ class TokenNetwork(StepwiseNetwork):
     """Base of those that write token by token; its `forward` gives logits (batch, 96, 130 or more) of the middle."""
 
     config: TokenConfig
+    _numbers: tuple[int, ...]  # shape of the uniform numbers that one item needs at most
 
-    def _set_decoding(self, decoding: str | None, temperature: float | None, top_p: float | None) -> None:
-        super()._set_decoding(decoding, temperature, top_p)
+    def __init__(self, config: Any, decoding: str | None, temperature: float | None, top_p: float | None) -> None:
+        super().__init__(config, decoding, temperature, top_p)
         # who asks for a temperature of 0 wants the most likely, of kinds too
         self.kind_temperature = None if temperature == 0 else self.config.kind_temperature
 
@@ -295,11 +268,6 @@ class TokenNetwork(StepwiseNetwork):
     def deterministic(self) -> bool:
         """Whether `inpaint` does without `rng`."""
         return self.decoding in self.fixed or not any(self._temperatures)
-
-    @property
-    @abc.abstractmethod
-    def _numbers(self) -> tuple[int, ...]:
-        """Shape of the uniform numbers that one item needs at most."""
 
     @abc.abstractmethod
     def _decode(self, contexts: Tensor, uniform: Tensor) -> Tensor:
@@ -340,10 +308,6 @@ class TokenNetwork(StepwiseNetwork):
         InvalidTokensError, ContextLengthError
             Not contexts, or for a decoding that leaks not whole ones.
 
-        Notes
-        -----
-        On a CPU each 64 contexts are worked out by one core: more than one core is used from 65 contexts on.
-
         """
         checked = self._checked(contexts)
         return self._fill(
@@ -358,21 +322,8 @@ class TokenNetwork(StepwiseNetwork):
         tokens, so that the sum over steps is the likelihood of the middle; a network with `sampled_latents` is given
         their means here. The published losses differ: see `training_loss`.
 
-        Parameters
-        ----------
-        contexts
-            Whole contexts, shape (n, 384), values 0..129.
-
-        Returns
-        -------
-        numpy.ndarray
-            Shape (n, 96), nats, at least 0.
-
-        Raises
-        ------
-        InvalidTokensError, ContextLengthError
-            Not whole contexts.
-
+        Of whole contexts, shape (n, 384), values 0..129 (others raise `InvalidTokensError` or `ContextLengthError`);
+        the result is (n, 96), nats, at least 0.
         """
         checked = check_contexts(contexts)
 
@@ -384,11 +335,6 @@ class TokenNetwork(StepwiseNetwork):
             return nats
 
         return np.concatenate([np.empty((0, MUSIB_LAYOUT.middle_steps)), *self._each_part(len(checked), work)])
-
-
-def chunks(n: int) -> Iterator[slice]:
-    """Cut n rows into parts that are decoded together."""
-    return (slice(start, start + _ROWS_AT_ONCE) for start in range(0, n, _ROWS_AT_ONCE))
 
 
 def draw(log_p: Tensor, temperature: float, uniform: Tensor, top_p: float = 1.0) -> Tensor:

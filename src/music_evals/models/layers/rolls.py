@@ -25,25 +25,11 @@ from music_evals.models.layers.saving import SavedNetwork
 from music_evals.models.training.data import RollWindows
 from music_evals.numerics import one_thread
 
-__all__ = [
-    "N_META",
-    "PITCH_BITS",
-    "Encoder",
-    "EncoderLayer",
-    "PitchNetwork",
-    "Pitches",
-    "RelativeAttention",
-    "RollModel",
-    "Sizes",
-    "padded",
-]
-
 N_META: Final = 4
 """Features of a step besides its cells: padding before, padding after, positions in beat and bar."""
 
-_STEPS_AT_ONCE: Final = 64
-
-
+STEPS_AT_ONCE: Final = 64
+HEADS, ONSET = 3, 1  # whether a cell sounds, starts, has just ended
 NORM_EPS = 1e-6
 PITCH_BITS = 7
 
@@ -112,17 +98,9 @@ class EncoderLayer(nn.Module):
 
 
 class Encoder(nn.Module):
-    """One side of a step: layers of attention, then recurrence both ways.
+    """One side of a step: layers of attention, then recurrence both ways, of the width of the layers.
 
-    Parameters
-    ----------
-    sizes
-        Of the layers of attention; recurrence has their width.
-    dropout
-        Share that is dropped after attention and after the linear layers.
-    near
-        Which step is asked for when not all are: -1 the last, 0 the first.
-
+    `near` says which step is asked for when not all are: -1 the last, 0 the first.
     """
 
     def __init__(self, sizes: Sizes, dropout: float, *, near: int) -> None:
@@ -236,13 +214,8 @@ class RollModel(SavedNetwork):
     """Base of the networks of rolls: `protocols.SweptTransfer` and `protocols.CellPredictor`.
 
     A subclass has a constructor of its own and is a `layers.gibbs.RollNetwork`. Its config has `style`, `window`
-    (steps on either side of an example that is learnt from) and `steps_per_quarter`.
-
-    Attributes
-    ----------
-    sampling
-        How `transfer` samples.
-
+    (steps on either side of an example that is learnt from) and `steps_per_quarter`; `sampling` is how `transfer`
+    samples, and its layers `dropout` and `around` turn what both sides say into what the network of pitches is given.
     """
 
     deterministic = False
@@ -250,6 +223,8 @@ class RollModel(SavedNetwork):
     whole = False
     sampling: GibbsSettings
     pitches: nn.Module
+    around: nn.Linear
+    dropout: nn.Dropout
     training_step: int = 0
 
     @abc.abstractmethod
@@ -316,7 +291,7 @@ class RollModel(SavedNetwork):
         network = self._network()
         cells, meta = torch.from_numpy(roll.cells).to(self.device), roll_meta(network, roll)
         probabilities = [np.empty((0, N_ROLL_PITCHES))]
-        at_once = len(roll) if self.whole and not hidden else _STEPS_AT_ONCE
+        at_once = len(roll) if self.whole and not hidden else STEPS_AT_ONCE
         parts = torch.split(torch.arange(len(roll), device=self.device), at_once) if len(roll) else ()
         with working(network), torch.inference_mode(), one_thread():
             for steps in parts:
@@ -328,6 +303,11 @@ class RollModel(SavedNetwork):
     def calibrated(self, logits: Tensor) -> Tensor:
         """Return logits as probabilities."""
         return logits.sigmoid()
+
+    def _for_pitches(self, near: Tensor) -> Tensor:
+        """Return what both sides say of their step, (n, width of both), as (n, 84, context)."""
+        out: Tensor = self.around(self.dropout(near)).view(len(near), N_ROLL_PITCHES, -1)
+        return out
 
     def _network(self) -> Any:
         """Return itself: a subclass has the methods of a `RollNetwork`."""

@@ -46,8 +46,9 @@ from music_evals.lyrics.near_copies import NearCopies
 from music_evals.lyrics.prompts import lyric_prompt, theme_prompt
 from music_evals.models.language_models import load_language_model, prompt_text, read_weights
 from music_evals.models.training.data import beside, check_ids, song_rows
-from music_evals.models.training.loop import CHECKPOINT, LOG, Run, section, seeded, write_rows
-from music_evals.models.training.recipe import Recipe, TextData, TextTraining, build_recipe
+from music_evals.models.training.recipe import Recipe, build_recipe
+from music_evals.models.training.run import CHECKPOINT, LOG, Run, section, seeded, write_rows
+from music_evals.models.training.settings import TextData, TextTraining
 
 __all__ = [
     "JUDGED_LOSSES",
@@ -237,6 +238,7 @@ class _TextRun(Run):
     """A tuning run: what a step learns, and what a song costs."""
 
     title = "tuning"
+    section = "tuned."
 
     def __init__(
         self,
@@ -271,16 +273,13 @@ class _TextRun(Run):
         return math.fsum(loss * n for loss, n in zip(self.losses_of(self.held), sizes, strict=True)) / sum(sizes)
 
     def order(self) -> npt.NDArray[np.int64]:
-        """Return all songs in the order of the epoch."""
         return np.random.default_rng((self.training.seed, 2, len(self.history))).permutation(len(self.train))
 
     def rate(self) -> float:
-        """Return the learning rate of the step."""
         total = self.n_epochs * self.epoch_steps
         return self.training.learning_rate * _share(self.step, total, self.training.warmup)
 
     def weigh(self, rows: npt.NDArray[np.int64]) -> int:
-        """Return how many tokens a batch has answers of."""
         return sum(self.train[row].n_learnt for row in rows)
 
     def losses(self, rows: npt.NDArray[np.int64]) -> Iterator[Tensor]:
@@ -315,21 +314,14 @@ class _TextRun(Run):
         return {"loss": loss, "validation_loss": self._validation_loss()}
 
     def weights(self) -> Mapping[str, Tensor]:
-        """Return what is tuned."""
         return self.trained
 
-    def tensors(self) -> dict[str, Tensor]:
-        """Return what is tuned."""
-        return {f"tuned.{name}": value for name, value in self.trained.items()}
-
     def state(self) -> dict[str, Any]:
-        """Return where the run stands."""
         return {"key": self.key, "step": self.step, "sums": self.sums, "base_loss": self.base_loss}
 
     def load(self, state: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> None:
-        """Take what is tuned, and where the run stands."""
         self.step, self.sums, self.base_loss = state["step"], state["sums"], state["base_loss"]
-        tuned = section(tensors, "tuned.")
+        tuned = section(tensors, self.section)
         if other := tuned.keys() ^ self.trained.keys():
             raise CorruptRecordsError(
                 f"the checkpoint does not hold the weights that are tuned ({min(other)}), as of another version of "
@@ -386,27 +378,7 @@ def load_text_songs(data: TextData, folder: Path, *, seed: int) -> TextSongs:
     other = data.judged or data.dataset
     config = data.judged_config or (data.config if other == data.dataset else None)
     judged = list(song_rows(other, config, data.judged_split, folder))
-    examples, left_out = _apart(rows, judged, data)
-    if len(examples) < 2:
-        raise NoDataError(
-            f"{len(examples)} songs of {data.dataset}, {data.train}, are left to train on and at least 2 are needed; "
-            f"left out: {', '.join(f'{len(ids)} {why}' for why, ids in left_out.items()) or 'none'}"
-        )
-    order = np.random.default_rng((seed, 1)).permutation(len(examples))
-    n_held = min(max(1, round(data.validation * len(examples))), len(examples) - 1)
-    held = set(order[:n_held].tolist())
-    return TextSongs(
-        tuple(example for place, example in enumerate(examples) if place not in held),
-        tuple(example for place, example in enumerate(examples) if place in held),
-        tuple(example for row in judged if (example := _example(row, data)) is not None),
-        left_out,
-    )
-
-
-def _apart(
-    rows: Sequence[Mapping[str, Any]], judged: Sequence[Mapping[str, Any]], data: TextData
-) -> tuple[list[TextExample], dict[str, tuple[str, ...]]]:
-    """Return the songs that may be trained on, and the ids of the others by the reason."""
+    # the songs that may be trained on, and the ids of the others by the reason
     theirs, known = _Known(judged), _Known(())
     examples: list[TextExample] = []
     left_out: dict[str, list[str]] = {}
@@ -421,7 +393,20 @@ def _apart(
         else:
             known.add(row)
             examples.append(example)
-    return examples, {why: tuple(ids) for why, ids in left_out.items()}
+    if len(examples) < 2:
+        raise NoDataError(
+            f"{len(examples)} songs of {data.dataset}, {data.train}, are left to train on and at least 2 are needed; "
+            f"left out: {', '.join(f'{len(ids)} {why}' for why, ids in left_out.items()) or 'none'}"
+        )
+    order = np.random.default_rng((seed, 1)).permutation(len(examples))
+    n_held = min(max(1, round(data.validation * len(examples))), len(examples) - 1)
+    held = set(order[:n_held].tolist())
+    return TextSongs(
+        tuple(example for place, example in enumerate(examples) if place not in held),
+        tuple(example for place, example in enumerate(examples) if place in held),
+        tuple(example for row in judged if (example := _example(row, data)) is not None),
+        {why: tuple(ids) for why, ids in left_out.items()},
+    )
 
 
 class _Known:
