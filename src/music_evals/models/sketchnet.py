@@ -614,10 +614,14 @@ class SketchNet(MeasureNetwork, tags=["music", "symbolic-music", "inpainting"]):
         if wanted is not None and len(wanted) != len(checked):
             raise PairCountError(f"expected one sketch a context, {len(checked)}, or one for all; got {len(wanted)}")
 
-        def decode(rows: slice, uniform: Tensor) -> Tensor:
-            return self._decode(self._tensor(checked[rows]), uniform, None if wanted is None else wanted[rows])
-
-        return self._fill(len(checked), self._numbers, rng, decode)
+        return self._fill(
+            len(checked),
+            self._numbers,
+            rng,
+            lambda rows, uniform: self._decode(
+                self._tensor(checked[rows]), uniform, None if wanted is None else wanted[rows]
+            ),
+        )
 
     def _decode(self, contexts: Tensor, uniform: Tensor, sketches: Sequence[Sketch] | None = None) -> Tensor:
         """Write the four measures side by side; `uniform` is laid out as in `_numbers`."""

@@ -172,7 +172,7 @@ class StyleLSTM(RollModel, tags=["music", "symbolic-music", "style-transfer"]):
                 "this style_lstm never saw hidden steps; evaluate it with hidden=0, or train it with mask_share"
             )
         window_cells, features = self._windows(cells, meta, steps, hidden)
-        return self._for_pitches(self._sides(window_cells, features))
+        return self._of_middle(self._sides(window_cells, features))
 
     def onset_probabilities(self, cells: Tensor, meta: Tensor) -> Tensor:
         """Return how likely a note starts in each cell, (steps, 84): the product of what both sides say (eq. 6).
@@ -224,7 +224,7 @@ class StyleLSTM(RollModel, tags=["music", "symbolic-music", "style-transfer"]):
     def _losses(self, windows: RollWindows, hidden: Tensor) -> tuple[list[_SideOutputs], Tensor]:
         """Return what both sides say, and the loss of the pitches of the middle steps, (n,)."""
         sides = self._sides(torch.where(hidden[..., None], UNKNOWN, windows.cells.to(windows.meta.dtype)), windows.meta)
-        context, rows = self._for_pitches(sides), windows.cells[:, self.config.window]
+        context, rows = self._of_middle(sides), windows.cells[:, self.config.window]
         cells = functional.binary_cross_entropy_with_logits(
             self.pitches(context, rows), rows.to(context.dtype), reduction="none"
         )
@@ -247,7 +247,7 @@ class StyleLSTM(RollModel, tags=["music", "symbolic-music", "style-transfer"]):
         x = torch.cat([cells, meta], dim=-1)
         return [self.left(x[:, :window]), self.right(x[:, window + 1 :].flip(1))]
 
-    def _for_pitches(self, sides: list[_SideOutputs]) -> Tensor:
+    def _of_middle(self, sides: list[_SideOutputs]) -> Tensor:
         """Return what both sides say of the middle, as (n, 84, context)."""
         near = torch.cat([nearest for _, nearest in sides], dim=-1)
         out: Tensor = functional.leaky_relu(self.around(near), _LEAK).view(len(near), N_ROLL_PITCHES, -1)

@@ -157,7 +157,7 @@ def pad(spans: Sequence[Span], device: torch.device) -> Batch:
         rows = [getattr(span, notes) for span in spans]
         columns += [rows, [getattr(span, bars) for span in spans], [np.ones(len(row), bool) for row in rows]]
     before = torch.tensor([span.before for span in spans], dtype=torch.int64)
-    return Batch(*(_padded(column).to(device) for column in columns), before.to(device))
+    return Batch(*(column.to(device) for column in (*map(_padded, columns), before)))
 
 
 def _padded(rows: Sequence[npt.NDArray[np.generic]]) -> Tensor:

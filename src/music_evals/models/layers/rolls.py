@@ -22,7 +22,6 @@ from music_evals.errors import InvalidInputError
 from music_evals.models.gibbs import GibbsSettings, GibbsState, Sweep, arrangement_of, gibbs_sweeps, transfer, working
 from music_evals.models.layers.gibbs import roll_meta
 from music_evals.models.layers.saving import SavedNetwork
-from music_evals.models.training.data import RollWindows
 from music_evals.numerics import one_thread
 
 N_META: Final = 4
@@ -213,14 +212,16 @@ class PitchNetwork(Pitches):
 class RollModel(SavedNetwork):
     """Base of the networks of rolls: `protocols.SweptTransfer` and `protocols.CellPredictor`.
 
-    A subclass has a constructor of its own and is a `layers.gibbs.RollNetwork`. Its config has `style`, `window`
-    (steps on either side of an example that is learnt from) and `steps_per_quarter`; `sampling` is how `transfer`
-    samples, and its layers `dropout` and `around` turn what both sides say into what the network of pitches is given.
+    A subclass is a `layers.gibbs.RollNetwork`, and has a constructor of its own and `training_loss(windows)`. Its
+    config has `style`, `window` (steps on either side of an example that is learnt from) and `steps_per_quarter`;
+    `sampling` is how `transfer` samples, and its layers `dropout` and `around` turn what both sides say into what the
+    network of pitches is given.
     """
 
     deterministic = False
     stages: ClassVar[tuple[str, ...]] = ()
-    whole = False
+    whole: bool = False
+    window: int
     sampling: GibbsSettings
     pitches: nn.Module
     around: nn.Linear
@@ -232,10 +233,8 @@ class RollModel(SavedNetwork):
         """Return what steps see of a roll: (n, 84, context). Their own rows are never read."""
 
     @abc.abstractmethod
-    def training_loss(
-        self, windows: RollWindows, *, varied: bool = False, generator: torch.Generator | None = None
-    ) -> Tensor:
-        """Return what training minimises, shape (n,)."""
+    def onset_probabilities(self, cells: Tensor, meta: Tensor) -> Tensor:
+        """Return eq. 6, how likely a note starts in each cell, (steps, 84)."""
 
     def pitch_logits(self, context: Tensor, rows: Tensor) -> Tensor:
         """Return logits, (n, 84), of contexts (n, 84, context); that of pitch p depends on ``rows[:, :p]`` alone."""
@@ -260,7 +259,7 @@ class RollModel(SavedNetwork):
     def transfer(self, arrangement: Arrangement, *, rng: np.random.Generator) -> Arrangement:
         """Return the same melody over another accompaniment; see `models.gibbs.transfer`."""
         self._check_grid(arrangement.melody)
-        return transfer(self._network(), arrangement, rng, self.sampling)
+        return transfer(self, arrangement, rng, self.sampling)
 
     @property
     def n_sweeps(self) -> int:
@@ -273,11 +272,11 @@ class RollModel(SavedNetwork):
         """Return the sweeps that are left; see `models.gibbs.gibbs_sweeps` and `protocols.SweptTransfer`."""
         self._check_grid(arrangement.melody)
         settings = dataclasses.replace(self.sampling, sweeps=self.n_sweeps if n_sweeps is None else n_sweeps)
-        return gibbs_sweeps(self._network(), arrangement, settings, seed, start=start)
+        return gibbs_sweeps(self, arrangement, settings, seed, start=start)
 
     def arranged(self, cells: Cells, arrangement: Arrangement) -> Arrangement:
         """Return the roll of a sweep over the given melody; see `models.gibbs.arrangement_of`."""
-        return arrangement_of(self._network(), cells, arrangement, self.sampling)
+        return arrangement_of(self, cells, arrangement, self.sampling)
 
     def read_state(self, path: str | os.PathLike[str]) -> GibbsState:
         """Return what ``Sweep.state.save`` wrote; raises `UnreadableFileError`."""
@@ -288,15 +287,14 @@ class RollModel(SavedNetwork):
         self._check_grid(roll)
         if not 0 <= hidden < self.config.window:
             raise InvalidInputError(f"hidden must lie in 0..{self.config.window - 1}, got {hidden}")
-        network = self._network()
-        cells, meta = torch.from_numpy(roll.cells).to(self.device), roll_meta(network, roll)
+        cells, meta = torch.from_numpy(roll.cells).to(self.device), roll_meta(self, roll)
         probabilities = [np.empty((0, N_ROLL_PITCHES))]
         at_once = len(roll) if self.whole and not hidden else STEPS_AT_ONCE
         parts = torch.split(torch.arange(len(roll), device=self.device), at_once) if len(roll) else ()
-        with working(network), torch.inference_mode(), one_thread():
+        with working(self), torch.inference_mode(), one_thread():
             for steps in parts:
-                context = network.context(cells, meta, steps, hidden=hidden)
-                likely = network.calibrated(network.pitch_logits(context, cells[steps]))
+                context = self.context(cells, meta, steps, hidden=hidden)
+                likely = self.calibrated(self.pitch_logits(context, cells[steps]))
                 probabilities.append(likely.double().cpu().numpy())
         return np.concatenate(probabilities)
 
@@ -308,10 +306,6 @@ class RollModel(SavedNetwork):
         """Return what both sides say of their step, (n, width of both), as (n, 84, context)."""
         out: Tensor = self.around(self.dropout(near)).view(len(near), N_ROLL_PITCHES, -1)
         return out
-
-    def _network(self) -> Any:
-        """Return itself: a subclass has the methods of a `RollNetwork`."""
-        return self
 
     def _check_grid(self, roll: PianoRoll) -> None:
         if roll.steps_per_quarter != self.config.steps_per_quarter:

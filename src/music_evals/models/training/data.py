@@ -108,14 +108,14 @@ class RollExamples:
     ) -> Shifts:
         """Return shifts that are uniform over those that keep the whole piece of a step in a range."""
         bottom, top = max(pitch_range[0], LOWEST_PITCH), min(pitch_range[1], LOWEST_PITCH + N_ROLL_PITCHES - 1)
-        piece = self._piece(np.arange(len(self)))
+        piece = np.searchsorted(self.ends, np.arange(len(self)), side="right")
         lows, highs = np.maximum(low, bottom - self.lowest), np.minimum(high, top - self.highest)
         shifts: Shifts = rng.integers(np.minimum(lows, 0)[piece], np.maximum(highs, 0)[piece], endpoint=True)
         return shifts
 
     def batch(self, rows: Shifts, shifts: Shifts, device: str) -> RollWindows:
         """Return the windows around some steps, moved."""
-        pieces = self._piece(rows)
+        pieces = np.searchsorted(self.ends, rows, side="right")
         starts = (rows - np.concatenate([[0], self.ends])[pieces]) * self.stride  # of the windows, in padded rolls
         length = 2 * self.window + 1
         cut = [
@@ -133,9 +133,6 @@ class RollExamples:
     def content_hash(self) -> str:
         """Return a hash of the rolls, and of where their examples start and how far they reach."""
         return hash_arrays([np.array([self.window, self.stride]), *(array for roll in self.padded for array in roll)])
-
-    def _piece(self, rows: Shifts) -> Shifts:
-        return np.searchsorted(self.ends, rows, side="right")
 
 
 Examples = TokenExamples | RollExamples

@@ -308,7 +308,7 @@ class _NoteRun(Run):
         self.n_examples = n
         self.prefix = f"{stage}/" if stage else ""
         self.title, self.patience = stage or "training", self.training.patience
-        self.n_epochs = sum(self.training.cycles)
+        self.n_epochs = self.training.n_epochs
         self.rng = np.random.default_rng(self.training.seed)
         self.average: dict[str, Tensor] = {}
         if self.training.average:

@@ -163,6 +163,11 @@ class TrainingConfig(CommonTraining):
         }
         check_rules(self, rules)
 
+    @property
+    def n_epochs(self) -> int:
+        """Epochs of the whole run."""
+        return sum(self.cycles)
+
     def key(self) -> dict[str, Any]:
         """Return the settings that a checkpoint must agree with."""
         # as JSON will give it back; checkpoints that are older than the two settings stay good

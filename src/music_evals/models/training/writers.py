@@ -56,7 +56,6 @@ __all__ = [
     "TextSongs",
     "TextTrainingResult",
     "Tokenized",
-    "content_hash",
     "load_text_songs",
     "tokenized",
     "train_text_model",
@@ -163,7 +162,9 @@ def train_text_model(
     if not train or not held:
         raise NoDataError(f"no song is left: all are longer than {most} tokens; raise training.max_tokens")
     left_out = {why: len(ids) for why, ids in songs.left_out.items()} | ({"too long": n_long} if n_long else {})
-    content = {"base": loaded.place.identity, "songs": content_hash((train, held))}
+    # what is learnt, and what decides when to stop
+    learnt = repr([[example.ids for example in part] for part in (train, held)])
+    content = {"base": loaded.place.identity, "songs": hashlib.sha256(learnt.encode()).hexdigest()[:16]}
     with seeded(recipe.training.seed, recipe.training.threads):
         # Adam loses small steps in 16 bits: what is tuned is always float32
         frozen = recipe.model.tuning == "lora" and recipe.training.precision == "bfloat16"
@@ -469,8 +470,3 @@ def tokenized(examples: Sequence[TextExample], tokenizer: Any, most: int | None)
         tokenized_examples.append(Tokenized(example.id, (*prompt, *answer, *ends), len(prompt)))
     fitting = [song for song in tokenized_examples if most is None or len(song.ids) <= most]
     return fitting, len(tokenized_examples) - len(fitting)
-
-
-def content_hash(parts: Sequence[Sequence[Tokenized]]) -> str:
-    """Return a hash of what is learnt and what decides when to stop."""
-    return hashlib.sha256(repr([[example.ids for example in part] for part in parts]).encode()).hexdigest()[:16]
