@@ -44,6 +44,8 @@ class AnticipationRNNConfig(TokenConfig):
 
     Parameters
     ----------
+    model_type
+        Always ``"anticipation_rnn"``; tells a reader of config.json which class to load.
     note_embedding_size, metadata_embedding_size
         Length of one note's and of one metadata value's vector.
     hidden_size, n_layers
@@ -113,17 +115,7 @@ class AnticipationRNN(TokenNetwork, tags=["music", "symbolic-music", "inpainting
     fixed = frozenset({"argmax", "teacher_forced"})
     _numbers = (MUSIB_LAYOUT.middle_steps, 2)
 
-    def __init__(
-        self,
-        config: AnticipationRNNConfig | None = None,
-        *,
-        decoding: str | None = None,
-        temperature: float | None = None,
-        top_p: float | None = None,
-    ) -> None:
-        super().__init__(config, decoding, temperature, top_p)
-        config = self.config
-
+    def _build(self, config: AnticipationRNNConfig) -> None:
         size = config.hidden_size
         self.note_embedding = nn.Embedding(_N_EMBEDDINGS, config.note_embedding_size)
         self.metadata_embeddings = nn.ModuleList(

@@ -59,6 +59,8 @@ class BMSTConfig:
 
     Parameters
     ----------
+    model_type
+        Always ``"bmst"``; tells a reader of config.json which class to load.
     style
         What it is trained on, such as ``"bach"``.
     size

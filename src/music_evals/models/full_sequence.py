@@ -57,6 +57,8 @@ class FullSequenceConfig:
 
     Parameters
     ----------
+    model_type
+        Always ``"full_sequence"``; tells a reader of config.json which class to load.
     style
         What it is trained on, such as ``"bach"``.
     size

@@ -148,6 +148,8 @@ class InfillTransformerConfig(SizedConfig):
 
     Parameters
     ----------
+    model_type
+        Always ``"infill_transformer"``; tells a reader of config.json which class to load.
     size
         One of `SIZES`; gives every size below that is 0 its value.
     model_size, n_layers, n_heads, inner_size
@@ -561,16 +563,7 @@ class InfillTransformer(StepwiseNetwork, tags=["music", "symbolic-music", "inpai
     fixed = frozenset({"best", "argmax"})
     gap_limits = LIMITS
 
-    def __init__(
-        self,
-        config: InfillTransformerConfig | None = None,
-        *,
-        decoding: str | None = None,
-        temperature: float | None = None,
-        top_p: float | None = None,
-    ) -> None:
-        super().__init__(config, decoding, temperature, top_p)
-        config = self.config
+    def _build(self, config: InfillTransformerConfig) -> None:
         size, heads = config.model_size, (config.n_layers, config.n_heads, config.n_pointers)
         self.embedding = nn.Embedding(VOCABULARY_SIZE + 1, config.embedding_size)
         self.into = nn.Linear(STEPS * config.embedding_size, size)

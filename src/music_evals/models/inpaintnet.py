@@ -62,6 +62,8 @@ class InpaintNetConfig(MeasureConfig):
 
     Parameters
     ----------
+    model_type
+        Always ``"inpaintnet"``; tells a reader of config.json which class to load.
     size
         One of `SIZES`; gives every size below that is 0 its value.
     note_embedding_size
@@ -162,16 +164,7 @@ class InpaintNet(MeasureNetwork, tags=["music", "symbolic-music", "inpainting"])
     leaking = frozenset({"forced_latents"})
     stages: ClassVar = {"vae": ("vae",), "latent_rnn": ("latent_rnn",)}
 
-    def __init__(
-        self,
-        config: InpaintNetConfig | None = None,
-        *,
-        decoding: str | None = None,
-        temperature: float | None = None,
-        top_p: float | None = None,
-    ) -> None:
-        super().__init__(config, decoding, temperature, top_p)
-        config = self.config
+    def _build(self, config: InpaintNetConfig) -> None:
         self.vae = MeasureVAE(config)
         self.latent_rnn = LatentRNN(config.latent_size, config.context_size, config.dropout)
         # two a step, one for who is fed the truth, and one for each number of a latent

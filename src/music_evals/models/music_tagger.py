@@ -62,6 +62,8 @@ class MusicTaggerConfig:
 
     Parameters
     ----------
+    model_type
+        Always ``"music_tagger"``; tells a reader of config.json which class to load.
     input_size
         Length of the encoder's vector.
     hidden_size

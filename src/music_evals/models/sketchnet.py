@@ -98,6 +98,8 @@ class SketchNetConfig(MeasureConfig):
 
     Parameters
     ----------
+    model_type
+        Always ``"sketchnet"``; tells a reader of config.json which class to load.
     size
         One of `SIZES`; gives every size below that is 0 its value.
     note_embedding_size
@@ -482,16 +484,7 @@ class SketchNet(MeasureNetwork, tags=["music", "symbolic-music", "inpainting"]):
     stages: ClassVar = {"vae": ("vae",), "inpainter": ("inpainter",), "connector": ("connector",)}
     sketch_class = Sketch
 
-    def __init__(
-        self,
-        config: SketchNetConfig | None = None,
-        *,
-        decoding: str | None = None,
-        temperature: float | None = None,
-        top_p: float | None = None,
-    ) -> None:
-        super().__init__(config, decoding, temperature, top_p)
-        config = self.config
+    def _build(self, config: SketchNetConfig) -> None:
         self.obey_sketches, self.swapped_latents = config.obey_sketches, config.swapped_latents
         self.vae = SketchVAE(config)
         self.inpainter = SketchInpainter(config)

@@ -62,6 +62,8 @@ class StyleLSTMConfig:
 
     Parameters
     ----------
+    model_type
+        Always ``"style_lstm"``; tells a reader of config.json which class to load.
     style
         What it is trained on, such as ``"bach"``.
     n_groups, group

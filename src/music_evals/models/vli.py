@@ -207,6 +207,8 @@ class VLIConfig(SizedConfig):
 
     Parameters
     ----------
+    model_type
+        Always ``"vli"``; tells a reader of config.json which class to load.
     size
         One of `SIZES`; gives every size below that is 0 its value.
     model_size, n_layers, n_heads
@@ -374,16 +376,7 @@ class VLI(InpaintingNetwork, tags=["music", "symbolic-music", "inpainting"]):
 
     positions: Tensor
 
-    def __init__(
-        self,
-        config: VLIConfig | None = None,
-        *,
-        decoding: str | None = None,
-        temperature: float | None = None,
-        top_p: float | None = None,
-    ) -> None:
-        super().__init__(config, decoding, temperature, top_p)
-        config = self.config
+    def _build(self, config: VLIConfig) -> None:
         size = config.model_size
         self.embeddings = nn.ModuleList(nn.Embedding(n, config.embedding_size) for n in COLUMN_SIZES)
         self.into = nn.Linear(len(COLUMN_SIZES) * config.embedding_size, size)

@@ -110,11 +110,11 @@ def check_choice(decoding: str, temperature: float, decodings: tuple[str, ...], 
 
 
 class InpaintingNetwork(SavedNetwork):
-    """Base of the inpainting networks; a subclass has a constructor of its own, whose signature the Hub mixin reads.
+    """Base of the inpainting networks.
 
-    It has `training_loss(contexts, *, varied)`, what training minimises, (batch,), of whole contexts (batch, 384), and
-    `inpaint(contexts, *, rng)`; see `protocols.Inpainter`. On a CPU contexts are decoded, and their likelihoods worked
-    out, 64 by each core: fewer than 65 occupy one alone.
+    A subclass has `training_loss(contexts, *, varied)`, what training minimises, (batch,), of whole contexts
+    (batch, 384), and `inpaint(contexts, *, rng)`; see `protocols.Inpainter`. On a CPU contexts are decoded, and their
+    likelihoods worked out, 64 by each core: fewer than 65 occupy one alone.
     """
 
     decodings: ClassVar[tuple[str, ...]]
@@ -132,13 +132,27 @@ class InpaintingNetwork(SavedNetwork):
     training_step: int = 0
     """Steps of the stage that have been trained; the loop sets it, schedules of teacher forcing read it."""
 
-    def __init__(self, config: Any, decoding: str | None, temperature: float | None, top_p: float | None) -> None:
+    def __init__(
+        self,
+        config: Any = None,
+        *,
+        decoding: str | None = None,
+        temperature: float | None = None,
+        top_p: float | None = None,
+    ) -> None:
         super().__init__(config)
         self._dropouts: dict[nn.RNNBase, float] = {}  # as built: `begin_stage` takes that of what it freezes away
         self.decoding: str = self.config.decoding if decoding is None else decoding
         self.temperature: float = self.config.temperature if temperature is None else temperature
         self.top_p: float = self.config.top_p if top_p is None else top_p
         check_choice(self.decoding, self.temperature, self.decodings, self.top_p)
+        # who asks for a temperature of 0 wants the most likely, of kinds too
+        self.kind_temperature = None if temperature == 0 else getattr(self.config, "kind_temperature", None)
+        self._build(self.config)
+
+    @abc.abstractmethod
+    def _build(self, config: Any) -> None:
+        """Make the layers."""
 
     def begin_stage(self, name: str) -> None:
         """Train the submodules of a stage from here on, and freeze all others."""
@@ -252,11 +266,6 @@ class TokenNetwork(StepwiseNetwork):
 
     config: TokenConfig
     _numbers: tuple[int, ...]  # shape of the uniform numbers that one item needs at most
-
-    def __init__(self, config: Any, decoding: str | None, temperature: float | None, top_p: float | None) -> None:
-        super().__init__(config, decoding, temperature, top_p)
-        # who asks for a temperature of 0 wants the most likely, of kinds too
-        self.kind_temperature = None if temperature == 0 else self.config.kind_temperature
 
     @property
     def _temperatures(self) -> tuple[float, float]:

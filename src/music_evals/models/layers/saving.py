@@ -101,6 +101,10 @@ class SavedNetwork(nn.Module, PyTorchModelHubMixin, abc.ABC, library_name="music
 
         try:
             config = options.get("config")
+            if isinstance(config, Mapping):  # the mixin reads classes from signatures alone
+                fields = {field.name for field in dataclasses.fields(cls.config_class)}
+                config = cls.config_class(**{name: value for name, value in config.items() if name in fields})
+                options["config"] = config
             if dataclasses.is_dataclass(config):
                 check_sizes(config)
                 sizes = {name: value for name, value in vars(config).items() if isinstance(value, int)}
