@@ -16,7 +16,6 @@ forget gates start with a bias of 1; decoding feeds back its own tokens. MUSIB's
 the mode ``"teacher_forced"``, a leak, kept to reproduce them.
 """
 
-# Annotations stay real objects here: the Hub mixin reads the type of `config` from the signature.
 import dataclasses
 
 import torch

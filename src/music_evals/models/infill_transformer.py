@@ -20,7 +20,6 @@ pointer-generator networks" (2017), for the mixture; Uria, Murray and Larochelle
 estimator" (2014), for one network that is given any part of what it is to fill.
 """
 
-# Annotations stay real objects here: the Hub mixin reads the types of a class that inherits from it.
 import dataclasses
 import math
 from collections.abc import Callable
@@ -37,6 +36,7 @@ from music_evals.errors import ContextLengthError, InvalidInputError
 from music_evals.models.layers.lag_votes import decode_expected_f1
 from music_evals.models.layers.networks import SizedConfig, StepwiseNetwork, draw
 from music_evals.protocols import GapLimits
+from music_evals.protocols.settings import check_rules
 from music_evals.symbolic.contexts import STEPS_PER_QUARTER as STEPS
 from music_evals.symbolic.noteseq import check_contexts
 
@@ -205,11 +205,9 @@ class InfillTransformerConfig(SizedConfig):
             shares=("dropout",),
             probabilities=("varied_gaps", "shown"),
         )
-        if self.model_size % self.n_heads:
-            raise InvalidInputError(f"model_size must be a multiple of n_heads ({self.n_heads}), got {self.model_size}")
-        for name in ("n_pointers", "chain_weight"):
-            if not getattr(self, name) >= 0:
-                raise InvalidInputError(f"{name} must not be negative, got {getattr(self, name)}")
+        rules = {f"{name} must not be negative": getattr(self, name) >= 0 for name in ("n_pointers", "chain_weight")}
+        rules[f"model_size must be a multiple of n_heads ({self.n_heads})"] = self.model_size % self.n_heads == 0
+        check_rules(self, rules)
 
 
 # What is summed up of two stretches that lie a lag apart: of which notes, how fast it fades with the distance in

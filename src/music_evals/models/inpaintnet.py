@@ -16,7 +16,6 @@ MUSIB's own scores feed the true latents of the middle to half of the items: tha
 leak, kept to reproduce them.
 """
 
-# Annotations stay real objects here: the Hub mixin reads the type of `config` from the signature.
 import dataclasses
 from collections.abc import Sequence
 from typing import ClassVar

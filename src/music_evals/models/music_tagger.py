@@ -38,11 +38,11 @@ from music_evals.files import write_atomically
 from music_evals.models.encoders.audio import Extraction, Source
 from music_evals.models.encoders.music import EncoderSettings, load_music_encoder
 from music_evals.models.encoders.precomputed import FEATURES_SUFFIX
-from music_evals.models.layers.saving import check_sizes, fetching, save_tensors
+from music_evals.models.layers.saving import check_config, check_sizes, fetching, save_tensors
 from music_evals.models.tag_vocabulary import TagVocabulary
 from music_evals.models.training.recipe import from_mapping
 from music_evals.numerics import one_thread
-from music_evals.protocols.settings import check_type, check_types
+from music_evals.protocols.settings import check_rules, check_type, check_types
 from music_evals.repositories import MODELS, find_repository
 
 __all__ = ["VOCABULARY", "MusicTagger", "MusicTaggerConfig", "probe_network"]
@@ -87,18 +87,12 @@ class MusicTaggerConfig:
     def __post_init__(self) -> None:
         check_types(self)
         object.__setattr__(self, "groups", tuple(self.groups))  # JSON and YAML hold lists
-        for name in ("input_size", "hidden_size"):
-            if getattr(self, name) < 1:
-                raise InvalidInputError(f"{name} must be at least 1, got {getattr(self, name)}")
         for group in self.groups:
             if group not in GROUPS:
                 raise UnknownNameError("group of annotators", str(group), GROUPS)
-        if not self.groups or len(set(self.groups)) != len(self.groups):
-            raise InvalidInputError(
-                f"groups must name one or both of {', '.join(GROUPS)}, each once, got {self.groups}"
-            )
-        if self.model_type != "music_tagger":
-            raise InvalidInputError(f"model_type must be 'music_tagger', got {self.model_type!r}")
+        once = bool(self.groups) and len(set(self.groups)) == len(self.groups)
+        check_rules(self, {f"groups must name one or both of {', '.join(GROUPS)}, each once": once})
+        check_config(self, at_least_one=("input_size", "hidden_size"))
         _check_threshold(self.threshold)
         _ = self.encoder_settings
 

@@ -19,7 +19,6 @@ the sketch (`obey_sketches`). The decodings ``"reference_pitch"`` and ``"referen
 true middle, and leak; they treat it as published, whatever these two say.
 """
 
-# Annotations stay real objects here: the Hub mixin reads the types of a class that inherits from it.
 import dataclasses
 import math
 from collections.abc import Sequence

@@ -19,7 +19,6 @@ loss (`constant_columns`). The first note after the middle says nothing of how l
 Sequences are padded to the longest of a batch instead of 512.
 """
 
-# Annotations stay real objects here: the Hub mixin reads the types of a class that inherits from it.
 import dataclasses
 import math
 import warnings

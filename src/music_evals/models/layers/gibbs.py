@@ -24,9 +24,9 @@ import torch
 from torch import Tensor, nn
 
 from music_evals.annotations import N_ROLL_PITCHES, PianoRoll
-from music_evals.errors import InvalidInputError, UnknownNameError
+from music_evals.errors import UnknownNameError
 from music_evals.numerics import n_threads, one_thread
-from music_evals.protocols.settings import check_types
+from music_evals.protocols.settings import check_rules, check_types
 
 _ORDER, _UNIFORMS = 0, 1  # the two streams of a seed
 
@@ -110,20 +110,20 @@ class GibbsSettings:
         for field, known in _CHOICES.items():
             if getattr(self, field) not in known:
                 raise UnknownNameError(field, str(getattr(self, field)), known)
-        if not 0 <= self.alpha_min <= self.alpha_max <= 1:
-            raise InvalidInputError(
-                f"expected 0 <= alpha_min <= alpha_max <= 1, got {self.alpha_min} and {self.alpha_max}"
-            )
-        for field in ("eta", "temperature"):
-            if not getattr(self, field) > 0:
-                raise InvalidInputError(f"{field} must be above 0, got {getattr(self, field)}")
-        for field in ("sweeps", "spacing", "windows_at_once"):
-            if getattr(self, field) is not None and getattr(self, field) < 1:
-                raise InvalidInputError(f"{field} must be at least 1, got {getattr(self, field)}")
-        if self.hidden_max < 0:
-            raise InvalidInputError(f"hidden_max must be at least 0, got {self.hidden_max}")
-        if self.call_cost is not None and not 0 <= self.call_cost < np.inf:
-            raise InvalidInputError(f"call_cost must be a number of windows, at least 0, got {self.call_cost}")
+        counts = ("sweeps", "spacing", "windows_at_once")
+        rules = {
+            f"{name} must be at least 1": getattr(self, name) is None or getattr(self, name) >= 1 for name in counts
+        }
+        rules |= {f"{name} must be above 0": getattr(self, name) > 0 for name in ("eta", "temperature")}
+        rules |= {
+            f"alpha_min must lie in 0..alpha_max ({self.alpha_max})": 0 <= self.alpha_min <= self.alpha_max,
+            "alpha_max must be at most 1": self.alpha_max <= 1,
+            "hidden_max must be at least 0": self.hidden_max >= 0,
+            "call_cost must be a number of windows, at least 0": (
+                self.call_cost is None or 0 <= self.call_cost < np.inf
+            ),
+        }
+        check_rules(self, rules)
 
 
 class Block(NamedTuple):

@@ -12,8 +12,9 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from music_evals.annotations import HOLD, MUSIB_LAYOUT, VOCABULARY_SIZE
-from music_evals.errors import InvalidInputError, UnknownNameError
+from music_evals.errors import UnknownNameError
 from music_evals.models.layers.networks import InpaintingNetwork, SizedConfig, Sizes, TokenConfig, TokenNetwork
+from music_evals.protocols.settings import check_rules
 from music_evals.symbolic.encodings.factorized import FIX_EMPTY_PITCH
 
 STEPS = MUSIB_LAYOUT.steps_per_measure
@@ -50,17 +51,16 @@ class MeasureConfig(SizedConfig, TokenConfig):
         *,
         shares: tuple[str, ...] = (),
         probabilities: tuple[str, ...] = (),
-        **rules: Any,
+        **others: Any,
     ) -> None:
         """Fill in the sizes, and check what both models have and what is named."""
         shares, probabilities = ("dropout", *shares), ("latent_forcing", *probabilities)
-        self._check_sized(network, sizes, shares=shares, probabilities=probabilities, **rules)
-        if not self.kl_weight >= 0:
-            raise InvalidInputError(f"kl_weight must not be negative, got {self.kl_weight}")
-        if not 1 <= self.measures_per_context <= N_MEASURES:
-            raise InvalidInputError(
-                f"measures_per_context must lie in 1..{N_MEASURES}, got {self.measures_per_context}"
-            )
+        self._check_sized(network, sizes, shares=shares, probabilities=probabilities, **others)
+        rules = {
+            "kl_weight must not be negative": self.kl_weight >= 0,
+            f"measures_per_context must lie in 1..{N_MEASURES}": 1 <= self.measures_per_context <= N_MEASURES,
+        }
+        check_rules(self, rules)
         if self.fix_empty not in FIX_EMPTY:
             raise UnknownNameError("fix_empty", self.fix_empty, FIX_EMPTY)
 

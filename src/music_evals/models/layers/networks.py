@@ -18,7 +18,7 @@ from music_evals.models.baselines import hide_middle
 from music_evals.models.layers.saving import SavedNetwork, check_config, fill_sizes
 from music_evals.numerics import n_threads, one_thread
 from music_evals.protocols import NoteLikelihood
-from music_evals.protocols.settings import check_type
+from music_evals.protocols.settings import check_rules, check_type
 from music_evals.symbolic.noteseq import check_contexts
 
 # Contexts that are worked out together. Their number is fixed, whatever the number of cores: the last bits of a product
@@ -77,10 +77,7 @@ class SizedConfig(NetworkConfig):
     def _check_heads(self, width: str, heads: str) -> None:
         """Check that heads of attention can share a width, and that positions fill it with sines and cosines."""
         twice = 2 * getattr(self, heads)
-        if getattr(self, width) % twice:
-            raise InvalidInputError(
-                f"{width} must be a multiple of twice {heads} ({twice}), got {getattr(self, width)}"
-            )
+        check_rules(self, {f"{width} must be a multiple of twice {heads} ({twice})": getattr(self, width) % twice == 0})
 
 
 @dataclasses.dataclass(frozen=True)

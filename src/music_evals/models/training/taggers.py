@@ -106,31 +106,19 @@ def train_tagger(
 
     Parameters
     ----------
-    values
-        Sections of the recipe, as `recipe.read_sections` gives them.
-    folder
-        Of the recipe: paths in it are relative to that, or else to the working folder.
-    out
-        Folder that is written to.
-    resume, device, progress, trust_remote_code
+    values, folder
+        Sections of the recipe, as `recipe.read_sections` gives them, and the folder that paths in it are relative to.
+    out, resume, device, progress, trust_remote_code
         As in `loop.train_from_file`; stored features are kept in any case.
     encoder
         In place of that of the recipe, which it must be.
 
     Raises
     ------
-    UnknownNameError, InvalidInputError
-        A setting that does not exist or is outside its range, or the loss is no longer a finite number.
-    NoDataError
-        No such data, a song without recording, or no tag often enough.
-    InvalidTagsError
-        A row without descriptions.
-    ModelUnavailableError, MissingBackendError
-        The encoder cannot be loaded.
-    CorruptRecordsError
-        A checkpoint is damaged, or of another recipe or other data.
-    OutputError
-        The folder cannot be written to.
+    MusicEvalsError
+        As in `loop.train_from_file`. Besides: `NoDataError` for a song without recording or no tag often enough,
+        `InvalidTagsError` for a row without descriptions, `ModelUnavailableError` and `MissingBackendError` where the
+        encoder cannot be loaded.
 
     """
     recipe = build_recipe(values)

@@ -127,29 +127,16 @@ def train_text_model(
 
     Parameters
     ----------
-    values
-        Sections of the recipe, as `recipe.read_sections` gives them.
-    folder
-        Of the recipe: paths in it are relative to that, or else to the working folder.
-    out
-        Folder that is written to.
-    resume, device, progress, trust_remote_code
+    values, folder
+        Sections of the recipe, as `recipe.read_sections` gives them, and the folder that paths in it are relative to.
+    out, resume, device, progress, trust_remote_code
         As in `loop.train_from_file`.
 
     Raises
     ------
-    UnknownNameError, InvalidInputError
-        A setting that does not exist or is outside its range, or the loss is no longer a finite number.
-    NoDataError
-        No such data, or too few songs to train on.
-    ModelUnavailableError, MissingBackendError
-        The model cannot be loaded, or peft is not installed.
-    CorruptRecordsError
-        The checkpoint is damaged, or of another recipe, model or other songs.
-    BackendError
-        Out of memory.
-    OutputError
-        The folder cannot be written to.
+    MusicEvalsError
+        As in `loop.train_from_file`. Besides: `NoDataError` for too few songs to train on, `ModelUnavailableError` and
+        `MissingBackendError` where the model cannot be loaded or peft is not installed, `BackendError` out of memory.
 
     """
     recipe = build_recipe(values)
