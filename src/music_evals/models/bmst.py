@@ -26,19 +26,8 @@ from torch.nn import functional
 from music_evals.annotations import N_ROLL_PITCHES
 from music_evals.errors import UnknownNameError
 from music_evals.models.gibbs import GibbsSettings
-from music_evals.models.layers.rolls import (
-    HEADS,
-    N_META,
-    ONSET,
-    STEPS_AT_ONCE,
-    Encoder,
-    Pitches,
-    PitchNetwork,
-    RollModel,
-    Sizes,
-    padded,
-)
-from music_evals.models.layers.saving import check_config, fill_sizes
+from music_evals.models.layers import rolls
+from music_evals.models.layers.saving import fill_sizes
 from music_evals.models.training.data import RollWindows
 from music_evals.protocols.settings import check_rules
 
@@ -54,7 +43,7 @@ _CHOICES: Final = {"loss": ("bce", "focal"), "pitch_head": ("causal", "scalar")}
 
 
 @dataclasses.dataclass(frozen=True)
-class BMSTConfig:
+class BMSTConfig(rolls.RollConfig):
     """Sizes and readings.
 
     Parameters
@@ -91,33 +80,25 @@ class BMSTConfig:
     """
 
     model_type: str = "bmst"
-    style: str = ""
     size: str = "paper"
     window: int = 0
     embedding: int = 0
     n_layers: int = 0
     n_heads: int = 0
     inner: int = 0
-    context: int = 10
-    pitch_width: int = 16
-    filters: int = 64
-    dropout: float = 0.3
-    mask_share: float = 0.3
     loss: str = "bce"
     focal_alpha: float = 0.25
     focal_gamma: float = 2.0
     pitch_weight: float = 0.5
     pitch_head: str = "causal"
     mirrored: bool = True
-    steps_per_quarter: int = 8
 
     def __post_init__(self) -> None:
         fill_sizes(self, SIZES)
         for name, known in _CHOICES.items():
             if getattr(self, name) not in known:
                 raise UnknownNameError(name, str(getattr(self, name)), known)
-        counts = (*SIZES["paper"], "context", "pitch_width", "filters", "steps_per_quarter")
-        check_config(self, at_least_one=counts, shares=("dropout", "mask_share"))
+        self._check(*SIZES["paper"])
         rules = {
             "focal_alpha must lie between 0 and 1": 0 < self.focal_alpha < 1,
             "embedding must be even, for the sines and cosines of positions": self.embedding % 2 == 0,
@@ -128,7 +109,7 @@ class BMSTConfig:
     @property
     def width(self) -> int:
         """Width of attention: what a step is, and the code of its position."""
-        return 2 * (self.embedding + N_META)
+        return 2 * (self.embedding + rolls.N_META)
 
 
 def focal_truth(p: Tensor, alpha: float, gamma: float = 2.0) -> Tensor:
@@ -147,7 +128,7 @@ def focal_truth(p: Tensor, alpha: float, gamma: float = 2.0) -> Tensor:
     return quiet / (loud + quiet)
 
 
-class ScalarPitchNetwork(Pitches):
+class ScalarPitchNetwork(rolls.Pitches):
     """The published network: the logit of the lowest pitch that is not known yet, one a pass."""
 
     n_values = 3
@@ -164,7 +145,7 @@ class ScalarPitchNetwork(Pitches):
         return out
 
 
-class BMST(RollModel, tags=["music", "symbolic-music", "style-transfer"]):
+class BMST(rolls.RollModel, tags=["music", "symbolic-music", "style-transfer"]):
     """The network; see `BMSTConfig` for its settings, `protocols.StyleTransfer` and `protocols.CellPredictor`.
 
     Parameters
@@ -194,12 +175,12 @@ class BMST(RollModel, tags=["music", "symbolic-music", "style-transfer"]):
         angles = torch.arange(2 * config.window + 1, dtype=torch.float64)[:, None] * rates
         code = torch.cat([angles.sin(), angles.cos()], dim=1).to(torch.get_default_dtype())
         self.register_buffer("code", code, persistent=False)
-        sizes = Sizes(width, config.n_heads, config.inner, config.n_layers, length)
-        self.left = Encoder(sizes, config.dropout, near=-1)
-        self.right = Encoder(sizes, config.dropout, near=-1 if config.mirrored else 0)
-        self.heads = nn.Linear(2 * width, HEADS * N_ROLL_PITCHES)
+        sizes = rolls.Sizes(width, config.n_heads, config.inner, config.n_layers, length)
+        self.left = rolls.Encoder(sizes, config.dropout, near=-1)
+        self.right = rolls.Encoder(sizes, config.dropout, near=-1 if config.mirrored else 0)
+        self.heads = nn.Linear(2 * width, rolls.HEADS * N_ROLL_PITCHES)
         self.around = nn.Linear(4 * width, N_ROLL_PITCHES * config.context)
-        kind = PitchNetwork if config.pitch_head == "causal" else ScalarPitchNetwork
+        kind = rolls.PitchNetwork if config.pitch_head == "causal" else ScalarPitchNetwork
         self.pitches = kind(config.context, config.pitch_width, config.filters, config.dropout)
 
     # --- what sampling asks for: `layers.gibbs.RollNetwork`
@@ -225,10 +206,10 @@ class BMST(RollModel, tags=["music", "symbolic-music", "style-transfer"]):
     def onset_probabilities(self, cells: Tensor, meta: Tensor) -> Tensor:
         """Return how likely a note starts in each cell, (steps, 84): the product of what both sides say (eq. 6)."""
         probabilities = [cells.new_empty((0, N_ROLL_PITCHES), dtype=self.code.dtype)]
-        for steps in torch.split(torch.arange(len(cells), device=cells.device), STEPS_AT_ONCE):
+        for steps in torch.split(torch.arange(len(cells), device=cells.device), rolls.STEPS_AT_ONCE):
             sides = self._around(cells, meta, steps, 0)
             side_probabilities = [
-                self.heads(side.nearest(x)).view(-1, HEADS, N_ROLL_PITCHES)[:, ONSET].sigmoid()
+                self.heads(side.nearest(x)).view(-1, rolls.HEADS, N_ROLL_PITCHES)[:, rolls.ONSET].sigmoid()
                 for side, x in zip((self.left, self.right), sides, strict=True)
             ]
             probabilities.append(side_probabilities[0] * side_probabilities[1])
@@ -310,7 +291,7 @@ class BMST(RollModel, tags=["music", "symbolic-music", "style-transfer"]):
     def _around(self, cells: Tensor, meta: Tensor, steps: Tensor, hidden: int) -> tuple[Tensor, Tensor]:
         """Return both sides of some steps of a roll."""
         window = self.config.window
-        around, about = padded(cells, meta, window, self.code.dtype)
+        around, about = rolls.padded(cells, meta, window, self.code.dtype)
         # every step of the roll is embedded once; a hidden one is the same everywhere
         embedded, masked = self._embed(around), self.steps(self._hidden(self.cells.weight.T[-1:]))
         offsets = torch.arange(-window, window + 1, device=cells.device)
@@ -320,7 +301,7 @@ class BMST(RollModel, tags=["music", "symbolic-music", "style-transfer"]):
 
     def _sides(self, embedded: Tensor, meta: Tensor) -> tuple[Tensor, Tensor]:
         """Return what both encoders read, each (n, window + 1, width), of steps around a middle one."""
-        x = torch.cat([embedded, meta], dim=-1) * math.sqrt(embedded.shape[-1] + N_META)
+        x = torch.cat([embedded, meta], dim=-1) * math.sqrt(embedded.shape[-1] + rolls.N_META)
         x = torch.cat([x, self.code.expand(len(x), -1, -1)], dim=-1)
         left, right = x[:, : self.config.window + 1], x[:, self.config.window :]
         return left, right.flip(1) if self.config.mirrored else right

@@ -23,19 +23,8 @@ from torch.nn import functional
 
 from music_evals.annotations import N_ROLL_PITCHES
 from music_evals.models.gibbs import GibbsSettings
-from music_evals.models.layers.rolls import (
-    HEADS,
-    N_META,
-    NORM_EPS,
-    ONSET,
-    EncoderLayer,
-    PitchNetwork,
-    RelativeAttention,
-    RollModel,
-    Sizes,
-    padded,
-)
-from music_evals.models.layers.saving import check_config, fill_sizes
+from music_evals.models.layers import rolls
+from music_evals.models.layers.saving import fill_sizes
 from music_evals.models.training.data import RollWindows
 from music_evals.protocols.settings import check_rules
 
@@ -52,7 +41,7 @@ _UNSEEN: Final = 2**31  # no two steps are so far apart
 
 
 @dataclasses.dataclass(frozen=True)
-class FullSequenceConfig:
+class FullSequenceConfig(rolls.RollConfig):
     """Sizes.
 
     Parameters
@@ -87,7 +76,6 @@ class FullSequenceConfig:
     """
 
     model_type: str = "full_sequence"
-    style: str = ""
     size: str = "base"
     window: int = 0
     band: int = 0
@@ -95,23 +83,17 @@ class FullSequenceConfig:
     n_layers: int = 0
     n_heads: int = 0
     inner: int = 0
-    context: int = 10
-    pitch_width: int = 16
-    filters: int = 64
     dropout: float = 0.1
-    mask_share: float = 0.3
     pitch_steps: int = 64
     pitch_weight: float = 0.5
-    steps_per_quarter: int = 8
 
     def __post_init__(self) -> None:
         fill_sizes(self, SIZES)
-        counts = (*SIZES["base"], "context", "pitch_width", "filters", "pitch_steps", "steps_per_quarter")
-        check_config(self, at_least_one=counts, shares=("dropout", "mask_share"))
+        self._check(*SIZES["base"], "pitch_steps")
         check_rules(self, {f"n_heads must divide the width, {self.width}": self.width % self.n_heads == 0})
 
 
-class BandedAttention(RelativeAttention):
+class BandedAttention(rolls.RelativeAttention):
     """Attention of several heads to the steps from `band` - 1 back up to the step itself.
 
     Step i adds q_i · r[i - j] to what it gives step j, as eq. 2 of Lu et al. (ACM MM 2021), one table for all heads.
@@ -148,13 +130,13 @@ class BandedAttention(RelativeAttention):
 class BackwardEncoder(nn.Module):
     """Layers of attention and a recurrence, each step seeing itself and those before it."""
 
-    def __init__(self, sizes: Sizes, dropout: float) -> None:
+    def __init__(self, sizes: rolls.Sizes, dropout: float) -> None:
         super().__init__()
         width = sizes.width
-        self.layers = nn.ModuleList(EncoderLayer(sizes, dropout, BandedAttention) for _ in range(sizes.n_layers))
-        self.before = nn.LayerNorm(width, eps=NORM_EPS)
+        self.layers = nn.ModuleList(rolls.EncoderLayer(sizes, dropout, BandedAttention) for _ in range(sizes.n_layers))
+        self.before = nn.LayerNorm(width, eps=rolls.NORM_EPS)
         self.recurrence = nn.GRU(width, width, batch_first=True)
-        self.after = nn.LayerNorm(width, eps=NORM_EPS)
+        self.after = nn.LayerNorm(width, eps=rolls.NORM_EPS)
 
     def forward(self, x: Tensor) -> Tensor:
         """Map (n, length, width) to the same shape."""
@@ -164,7 +146,7 @@ class BackwardEncoder(nn.Module):
         return out
 
 
-class FullSequence(RollModel, tags=["music", "symbolic-music", "style-transfer"]):
+class FullSequence(rolls.RollModel, tags=["music", "symbolic-music", "style-transfer"]):
     """The network; see `FullSequenceConfig` for its settings, `protocols.StyleTransfer` and `protocols.CellPredictor`.
 
     Parameters
@@ -187,13 +169,13 @@ class FullSequence(RollModel, tags=["music", "symbolic-music", "style-transfer"]
         width = config.width
         self.cells = nn.Linear(N_ROLL_PITCHES, width)
         self.hidden = nn.Parameter(torch.zeros(width))  # in place of the cells of a hidden step
-        self.meta = nn.Linear(N_META, width)
+        self.meta = nn.Linear(rolls.N_META, width)
         self.dropout = nn.Dropout(config.dropout)
-        sizes = Sizes(width, config.n_heads, config.inner, config.n_layers, config.band)
+        sizes = rolls.Sizes(width, config.n_heads, config.inner, config.n_layers, config.band)
         self.left, self.right = (BackwardEncoder(sizes, config.dropout) for _ in range(2))
-        self.heads = nn.Linear(width, HEADS * N_ROLL_PITCHES)
+        self.heads = nn.Linear(width, rolls.HEADS * N_ROLL_PITCHES)
         self.around = nn.Linear(2 * width, N_ROLL_PITCHES * config.context)
-        self.pitches = PitchNetwork(config.context, config.pitch_width, config.filters, config.dropout)
+        self.pitches = rolls.PitchNetwork(config.context, config.pitch_width, config.filters, config.dropout)
 
     # --- what sampling asks for: `layers.gibbs.RollNetwork`
 
@@ -201,10 +183,10 @@ class FullSequence(RollModel, tags=["music", "symbolic-music", "style-transfer"]
         """Return what steps see of a roll; see `RollModel.context`. With steps hidden a stretch is read once a step."""
         dtype = self.meta.weight.dtype
         if not hidden:
-            around, features = padded(cells, meta, _PADDING, dtype)
+            around, features = rolls.padded(cells, meta, _PADDING, dtype)
             return self._for_pitches(self._read(around[None], features[None])[0, steps + _PADDING])
         window = self.config.window
-        around, features = padded(cells, meta, window, dtype)
+        around, features = rolls.padded(cells, meta, window, dtype)
         offsets = torch.arange(-window, window + 1, device=steps.device)
         out_of_sight = offsets.abs() <= hidden
         near = []
@@ -215,9 +197,11 @@ class FullSequence(RollModel, tags=["music", "symbolic-music", "style-transfer"]
 
     def onset_probabilities(self, cells: Tensor, meta: Tensor) -> Tensor:
         """Return how likely a note starts in each cell, (steps, 84): the product of what both sides say (eq. 6)."""
-        around, features = padded(cells, meta, _PADDING, self.meta.weight.dtype)
+        around, features = rolls.padded(cells, meta, _PADDING, self.meta.weight.dtype)
         sides = self._read(around[None], features[None])[0, _PADDING : _PADDING + len(cells)].chunk(2, dim=-1)
-        side_probabilities = [self.heads(side).view(-1, HEADS, N_ROLL_PITCHES)[:, ONSET].sigmoid() for side in sides]
+        side_probabilities = [
+            self.heads(side).view(-1, rolls.HEADS, N_ROLL_PITCHES)[:, rolls.ONSET].sigmoid() for side in sides
+        ]
         likely: Tensor = side_probabilities[0] * side_probabilities[1]
         return likely
 

@@ -21,7 +21,7 @@ from music_evals.annotations import N_ROLL_PITCHES, Arrangement, Cells, PianoRol
 from music_evals.errors import InvalidInputError
 from music_evals.models.gibbs import GibbsSettings, GibbsState, Sweep, arrangement_of, gibbs_sweeps, transfer, working
 from music_evals.models.layers.gibbs import roll_meta
-from music_evals.models.layers.saving import SavedNetwork
+from music_evals.models.layers.saving import SavedNetwork, check_config
 from music_evals.numerics import one_thread
 
 N_META: Final = 4
@@ -31,6 +31,28 @@ STEPS_AT_ONCE: Final = 64
 HEADS, ONSET = 3, 1  # whether a cell sounds, starts, has just ended
 NORM_EPS = 1e-6
 PITCH_BITS = 7
+
+
+@dataclasses.dataclass(frozen=True)
+class RollConfig:
+    """What the configs of all networks of rolls have; each documents its settings.
+
+    A value outside its range raises `InvalidInputError`, a name that does not exist `UnknownNameError`.
+    """
+
+    model_type: str = ""
+    style: str = ""
+    context: int = 10
+    pitch_width: int = 16
+    filters: int = 64
+    dropout: float = 0.3
+    mask_share: float = 0.3
+    steps_per_quarter: int = 8
+
+    def _check(self, *counts: str) -> None:
+        """Check types, counts and shares."""
+        counts = (*counts, "context", "pitch_width", "filters", "steps_per_quarter")
+        check_config(self, at_least_one=counts, shares=("dropout", "mask_share"))
 
 
 class Sizes(NamedTuple):
