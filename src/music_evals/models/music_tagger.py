@@ -99,8 +99,7 @@ class MusicTaggerConfig:
     @property
     def encoder_settings(self) -> EncoderSettings:
         """What the encoder is."""
-        settings: EncoderSettings = from_mapping(EncoderSettings, self.encoder, "encoder setting")
-        return settings
+        return from_mapping(EncoderSettings, self.encoder, "encoder setting")
 
 
 def _check_threshold(threshold: float) -> None:

@@ -235,9 +235,8 @@ def _configuration(transformers: Any, origin: Origin) -> tuple[dict[str, Any], O
     pinned = origin._replace(revision=place.commit)
 
     def read() -> dict[str, Any]:
-        values: dict[str, Any] = transformers.PreTrainedConfig.get_config_dict(pinned.model, revision=pinned.revision)[
-            0
-        ]
+        kind = transformers.PreTrainedConfig
+        values: dict[str, Any] = kind.get_config_dict(pinned.model, revision=pinned.revision)[0]
         if not values:
             raise OSError("it holds no config.json.")
         return values

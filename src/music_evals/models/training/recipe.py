@@ -181,8 +181,7 @@ def build_recipe(values: Mapping[str, Any]) -> Recipe:
             own = {**values.get("training", {}), **entry.get("training", {})}
             stages.append(Stage(entry["name"], from_mapping(TrainingConfig, own, "training setting")))
         built["stages"] = tuple(stages)
-    recipe: Recipe = from_mapping(Recipe, {**values, **built}, "recipe section")
-    return recipe
+    return from_mapping(Recipe, {**values, **built}, "recipe section")
 
 
 def find_recipe(recipe: str | Path, out: str | Path | None) -> tuple[Path, Path]:

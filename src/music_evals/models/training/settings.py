@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, TypeVar
 
 from music_evals.annotations import GROUPS
 from music_evals.errors import InvalidInputError, UnknownNameError
@@ -26,6 +26,8 @@ __all__ = [
     "TrainingConfig",
     "from_mapping",
 ]
+
+Settings = TypeVar("Settings")
 
 SCHEDULES: Final = ("cosine", "constant", "exponential", "noam")
 """What `TrainingConfig.schedule` may be."""
@@ -499,9 +501,9 @@ class Stage:
     training: TrainingConfig
 
 
-def from_mapping(kind: Any, values: Mapping[str, Any], noun: str) -> Any:
+def from_mapping(kind: type[Settings], values: Mapping[str, Any], noun: str) -> Settings:
     """Build a dataclass from a mapping, refusing names that it does not have."""
-    names = [field.name for field in dataclasses.fields(kind)]
+    names = [field.name for field in dataclasses.fields(kind)]  # type: ignore[arg-type]
     for name in values:
         if name not in names:
             raise UnknownNameError(noun, str(name), names)

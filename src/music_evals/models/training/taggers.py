@@ -180,10 +180,7 @@ def _config(recipe: Recipe, *, input_size: int) -> MusicTaggerConfig:
                 f"model.{name} follows from the section data; leave it away, and set data.encoder or data.groups"
             )
     settings = {"model_type": recipe.model_type, "groups": recipe.data.groups, "encoder": recipe.data.encoder}
-    config: MusicTaggerConfig = from_mapping(
-        MusicTaggerConfig, {**settings, "input_size": input_size, **recipe.model}, "model setting"
-    )
-    return config
+    return from_mapping(MusicTaggerConfig, {**settings, "input_size": input_size, **recipe.model}, "model setting")
 
 
 def _features(encoder: Extraction, songs: Sequence[Song], *, progress: bool) -> Features:
