@@ -1,4 +1,8 @@
-"""What the sections of a recipe hold: data, training and model, one dataclass for each kind of training."""
+"""What the sections of a recipe hold: data, training and model, one dataclass for each kind of training.
+
+All of them raise `InvalidInputError` for a value outside its range, and `UnknownNameError` for a name or a setting that
+does not exist.
+"""
 
 from __future__ import annotations
 
@@ -206,11 +210,6 @@ class DataConfig:
     also
         More training data, each a mapping with `dataset`, `config` and `train`; all examples are drawn alike.
 
-    Raises
-    ------
-    InvalidInputError, UnknownNameError
-        A value outside its range, or a setting that does not exist.
-
     """
 
     dataset: str
@@ -266,11 +265,6 @@ class TaggerData:
     features_cache
         Folder of stored features; None is the user's own.
 
-    Raises
-    ------
-    InvalidInputError, UnknownNameError
-        A value outside its range.
-
     """
 
     dataset: str
@@ -323,11 +317,6 @@ class TextModel:
     targets
         Layers that LoRA stands beside: ``"all-linear"``, all but the last, or a list of their names.
 
-    Raises
-    ------
-    InvalidInputError, UnknownNameError
-        A value outside its range.
-
     """
 
     base: str
@@ -376,11 +365,6 @@ class TextData:
     theme_from
         Group of annotators whose text is the theme; None takes the professional's, or the amateur's where there is
         none.
-
-    Raises
-    ------
-    InvalidInputError, UnknownNameError
-        A value outside its range.
 
     """
 
