@@ -36,8 +36,8 @@ from benchmarks.musib.systems import DATA, DESIGNS, absent, size_of
 from music_evals.benchmark.tasks.inpainting.items import ItemSet, load_items
 from music_evals.files import write_atomically
 from music_evals.models.training import fit
-from music_evals.models.training.loop import seeded
 from music_evals.models.training.recipe import Recipe, from_mapping, read_recipe
+from music_evals.models.training.run import seeded
 from music_evals.protocols import INPAINTERS, load_plugin
 from music_evals.symbolic.noteseq import mask_middle
 

@@ -10,8 +10,7 @@ from tqdm import tqdm
 
 from music_evals.datasets import style_pieces
 from music_evals.datasets.bach_corpus import chorale_list, chorale_paths, read_chorale, read_listed
-from music_evals.datasets.jsb_chorales.build import CONFIGS, build_config, features
-from music_evals.datasets.jsb_chorales.counts import corpus_counts, near_counts
+from music_evals.datasets.jsb_chorales.build import CONFIGS, build_config, corpus_counts, features, near_counts
 from music_evals.datasets.jsb_chorales.style import style_configs, style_counts
 from music_evals.datasets.manifest import build_script, file_rows, write_dataset
 

@@ -19,7 +19,7 @@ from music_evals.datasets.near_copies import (
     repeats_in_context,
     training_passages,
 )
-from music_evals.datasets.windows import content_key
+from music_evals.datasets.tunes import content_key
 from music_evals.errors import InvalidInputError
 
 skeletons = hnp.arrays(

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from music_evals.annotations import HOLD, REST, ContextLayout, Score
-from music_evals.datasets.windows import content_key, cut_windows, middle_keys, training_keys, voice_tokens
+from music_evals.datasets.tunes import content_key, cut_windows, middle_keys, training_keys, voice_tokens
 from music_evals.errors import PolyphonyError
 from music_evals.symbolic.notes import make_notes
 

@@ -12,8 +12,6 @@ from music_evals.errors import FileTooLargeError, MusicEvalsError, NoDataError, 
 from music_evals.symbolic.limits import DEFAULT_LIMITS, Limits
 from music_evals.symbolic.reading.mxl import ARCHIVE_ERRORS
 
-__all__ = ["read_archive"]
-
 MAX_MEMBERS = 200_000
 MAX_TOTAL_BYTES = 4 * 2**30
 

@@ -18,17 +18,6 @@ from music_evals.annotations import KeySignature, Score, TimeSignature
 from music_evals.errors import NoDataError, UnknownNameError, UnreadableFileError, importing
 from music_evals.symbolic.midi import read_midi
 
-__all__ = [
-    "VOICES",
-    "Chorale",
-    "Measure",
-    "chorale_list",
-    "chorale_paths",
-    "encoder_credit",
-    "read_chorale",
-    "read_listed",
-]
-
 VOICES = ("soprano", "alto", "tenor", "bass")
 
 

@@ -15,8 +15,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from music_evals.datasets.families import find_families, link
 from music_evals.datasets.pieces import VOICES, Piece, Reading, Source, Voices, read_pieces, with_own_names
-from music_evals.datasets.tune_files import SPLITS, Placed, config_lines, parse_shares, place, split_counts, write_tunes
-from music_evals.datasets.tunes import Tune
+from music_evals.datasets.tune_files import SPLITS, config_lines, parse_shares, place, split_counts, write_tunes
 from music_evals.deprecation import renamed_options, warn_renamed
 from music_evals.errors import InvalidInputError, NoDataError, UnknownNameError
 from music_evals.files import Store, cache_folder
@@ -165,19 +164,31 @@ def build_corpus(settings: CorpusSettings, *, progress: Callable[[int, int, str]
             f"window of 16 measures of 4/4{first}"
         )
     families = find_families([tune.tokens for tune in tunes], progress=shown("finding settings of one tune"))
-    placed = place(tunes, _with_their_piece(tunes, families), shares=parse_shares(settings.split), seed=settings.seed)
+    # the voices of one piece sound together, and what one does tells of the others: they are one family
+    first_voice: dict[str, int] = {}
+    pairs: dict[tuple[int, int], float] = {}
+    for index, (tune, family) in enumerate(zip(tunes, families, strict=True)):
+        pairs[family, index] = pairs[first_voice.setdefault(tune.name, index), index] = 1.0
+    families = link(len(tunes), pairs, 1.0)
+    placed = place(tunes, families, shares=parse_shares(settings.split), seed=settings.seed)
     counts = split_counts(placed)
     left_out = {
         piece.facts.filename: f"{piece.left_out}{_advice(piece.remedies)}" for piece in read.passed if piece.left_out
     }
     corpus = read.corpus(out, counts, left_out, settings.split)
-    write_tunes(
-        out,
-        {CONFIG: placed},
-        card=_card(placed, settings, corpus),
-        progress=shown("writing windows"),
-        **corpus.manifest(settings),
+    card = corpus_card(
+        corpus,
+        [repr((item.split, item.tune.name, item.tune.tokens.tobytes())) for item in placed],
+        description="Sixteen-measure windows of melodies",
+        columns="Songs | Families | Measures | Windows",
+        remarks=[
+            f"Filters: {settings.filters or 'none'}; voices: {settings.voices}; measures: {settings.measures};",
+            f"split {settings.split}, seed {settings.seed}. A family is a group of tunes that share passages,",
+            "as settings of one tune do; no family stands in two splits.",
+        ],
     )
+    facts = corpus.manifest(settings)
+    write_tunes(out, {CONFIG: placed}, card=card, progress=shown("writing windows"), **facts)
     return corpus
 
 
@@ -279,15 +290,6 @@ def corpus_card(
     )
 
 
-def _with_their_piece(tunes: list[Tune], families: list[int]) -> list[int]:
-    """Join the families of the voices of one piece: they sound together, and what one does tells of the others."""
-    first: dict[str, int] = {}
-    pairs: dict[tuple[int, int], float] = {}
-    for index, (tune, family) in enumerate(zip(tunes, families, strict=True)):
-        pairs[family, index] = pairs[first.setdefault(tune.name, index), index] = 1.0
-    return link(len(tunes), pairs, 1.0)
-
-
 def check_out(out: Path, root: Path) -> None:
     """Raise for a folder that holds anything but a corpus of ours, finished or not, or that lies in the one read."""
     inside = {path.relative_to(out).as_posix() for path in out.rglob("*") if path.is_file()}
@@ -305,17 +307,3 @@ def _advice(remedies: Iterable[str]) -> str:
     """Say which settings may make a tune of a piece."""
     phrases = [f"{_REMEDIES[remedy]}, `{remedy}`" for remedy in dict.fromkeys(remedies)]
     return f"; take {', or '.join(phrases)}" if phrases else ""
-
-
-def _card(placed: list[Placed], settings: CorpusSettings, corpus: Corpus) -> str:
-    return corpus_card(
-        corpus,
-        [repr((item.split, item.tune.name, item.tune.tokens.tobytes())) for item in placed],
-        description="Sixteen-measure windows of melodies",
-        columns="Songs | Families | Measures | Windows",
-        remarks=[
-            f"Filters: {settings.filters or 'none'}; voices: {settings.voices}; measures: {settings.measures};",
-            f"split {settings.split}, seed {settings.seed}. A family is a group of tunes that share passages,",
-            "as settings of one tune do; no family stands in two splits.",
-        ],
-    )

@@ -47,16 +47,12 @@ class Attached:
         )
 
 
-def _wav_or_flac(name: str) -> Sequence[str]:
-    return name, str(Path(name).with_suffix(".flac"))
-
-
 @renamed_options(what="dataset")
 def attach(
     rows: Iterable[Row],
     root: str | Path,
     *,
-    places: Callable[[str], Sequence[str]] = _wav_or_flac,
+    places: Callable[[str], Sequence[str]] = lambda name: (name, str(Path(name).with_suffix(".flac"))),
     dataset: str,
     where: str,
 ) -> Attached:

@@ -8,7 +8,7 @@ a note starts or goes on there, is not looked at: ornaments, dotted rhythms and 
 leave most of the skeleton as it is. From 14 of 16 quarters on a passage is called a near copy.
 
 - `near_train` compares the middle of a window with every passage of a set of training windows that starts at one of
-  their bar lines. A middle whose content occurs in training (`windows.content_key`) has the value 1.
+  their bar lines. A middle whose content occurs in training (`tunes.content_key`) has the value 1.
 - `repeats_in_context` compares it with the passages of its own window that start at a bar line and lie wholly in the
   past or wholly in the future: six of them in MUSIB's layout. It says how far the context itself holds the answer.
 

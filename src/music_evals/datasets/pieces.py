@@ -35,8 +35,6 @@ from music_evals.symbolic.melody import skyline_score, without_drums
 from music_evals.symbolic.notation import abc_fields, from_abc
 from music_evals.symbolic.roles import take_roles
 
-__all__ = ["VOICES", "Piece", "Reading", "Source", "mode_of", "own_names", "read_pieces"]
-
 Voices = Literal["one", "each", "skyline"]
 VOICES: tuple[Voices, ...] = ("one", "each", "skyline")
 """What becomes of several voices: a piece that has them is left out, each is a tune, or their skyline is.
@@ -142,7 +140,13 @@ def _read(source: Source, reading: Reading, store: Store | None, process: Callab
         entry = result
         if store is not None:
             store.put(key, entry)
-    return _from_bytes(entry, source)
+    values = json.loads(entry)
+    tunes = []
+    for tune in values["tunes"]:
+        tokens = np.frombuffer(base64.b64decode(tune["tokens"]), "u1")
+        tunes.append(Tune(**{**tune, "collection": source.collection, "tokens": tokens}))
+    facts = FileFacts(**{name: _tuples(value) for name, value in values["facts"].items()})
+    return Piece(**{**values, "facts": facts, "tunes": tuple(tunes), "remedies": tuple(values["remedies"])})
 
 
 def read_request(request: bytes) -> bytes:
@@ -241,26 +245,6 @@ def _to_bytes(piece: Piece) -> bytes:
         {**dataclasses.asdict(tune), "tokens": base64.b64encode(tune.tokens.tobytes()).decode()} for tune in piece.tunes
     ]
     return json.dumps({**piece._asdict(), "facts": dataclasses.asdict(piece.facts), "tunes": tunes}).encode()
-
-
-def _from_bytes(content: bytes, source: Source) -> Piece:
-    values = json.loads(content)
-    facts = FileFacts(**{name: _tuples(value) for name, value in values["facts"].items()})
-    tunes = tuple(
-        Tune(
-            **{**tune, "collection": source.collection, "tokens": np.frombuffer(base64.b64decode(tune["tokens"]), "u1")}
-        )
-        for tune in values["tunes"]
-    )
-    return Piece(
-        facts,
-        tunes,
-        values["left_out"],
-        values["as_written"],
-        values["title"],
-        values["columns"],
-        tuple(values["remedies"]),
-    )
 
 
 def _tuples(value: Any) -> Any:

@@ -7,8 +7,6 @@ or have none: guitar harmonics, timpani, orchestra hit, the lead in fifths, bagp
 
 from __future__ import annotations
 
-__all__ = ["BENCHMARK_PROGRAMS", "FAMILIES", "TRAIN_PROGRAMS", "programs_of"]
-
 FAMILIES: dict[str, range] = {
     "piano": range(8),
     "chromatic_percussion": range(8, 16),

@@ -132,7 +132,19 @@ def build_style_corpus(
     (out / "manifest.json").unlink(missing_ok=True)
     for path in (out / "data" / CONFIG).glob("*.parquet"):
         path.unlink()
-    write_atomically(out / "README.md", _card(splits, settings, corpus).encode(), parents=True)
+    named = ", ".join(f"{role} ({', '.join(names)})" if names else role for role, names in settings.roles.items())
+    card = corpus_card(
+        corpus,
+        [rows_sha256(rows) for rows in splits.values() if rows],
+        description=f"Whole pieces of the style {settings.style}",
+        columns="Pieces | Families | Measures | Notes",
+        remarks=[
+            f"Roles: {named}; {settings.ticks_per_quarter} steps a quarter; filters: {settings.filters or 'none'};",
+            f"split {settings.split}, seed {settings.seed}. Pieces whose upper line begins with the same intervals are",
+            "a family; no family stands in two splits.",
+        ],
+    )
+    write_atomically(out / "README.md", card.encode(), parents=True)
     write_dataset(
         out,
         {CONFIG: {split: rows for split, rows in splits.items() if rows}},
@@ -163,18 +175,3 @@ def _rows(taken: Mapping[str, Piece], settings: StyleCorpusSettings) -> dict[str
         )
         rows[split].append({**dataclasses.asdict(facts), **(taken[name].columns or {})})
     return rows
-
-
-def _card(splits: Mapping[str, Sequence[Mapping[str, Any]]], settings: StyleCorpusSettings, corpus: Corpus) -> str:
-    roles = ", ".join(f"{role} ({', '.join(names)})" if names else role for role, names in settings.roles.items())
-    return corpus_card(
-        corpus,
-        [rows_sha256(rows) for rows in splits.values() if rows],
-        description=f"Whole pieces of the style {settings.style}",
-        columns="Pieces | Families | Measures | Notes",
-        remarks=[
-            f"Roles: {roles}; {settings.ticks_per_quarter} steps a quarter; filters: {settings.filters or 'none'};",
-            f"split {settings.split}, seed {settings.seed}. Pieces whose upper line begins with the same intervals are",
-            "a family; no family stands in two splits.",
-        ],
-    )

@@ -17,21 +17,6 @@ from music_evals.datasets.tunes import Training, Tune, features, tune_rows
 from music_evals.errors import InvalidInputError
 from music_evals.files import write_atomically
 
-__all__ = [
-    "SPLITS",
-    "Placed",
-    "config_lines",
-    "families_of",
-    "parse_shares",
-    "place",
-    "place_as",
-    "shown_on",
-    "split_counts",
-    "split_families",
-    "write_tunes",
-    "write_whole",
-]
-
 SPLITS = ("train", "validation", "test")
 SHARES = (8, 1, 1)
 LARGEST = 0.1

@@ -7,14 +7,13 @@ the first of the tunes that `datasets.families` holds to be settings of one.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
-from music_evals.annotations import MUSIB_LAYOUT, Score, Tokens
+from music_evals.annotations import HOLD, MUSIB_LAYOUT, ContextLayout, Score, Tokens
 from music_evals.datasets.near_copies import Passages, near_train, quarter_skeletons, repeats_in_context
-from music_evals.datasets.windows import cut_windows, middle_keys, training_keys
 from music_evals.errors import ContextLengthError
 from music_evals.symbolic.contexts import Measures, check_measures, tokens_from_score
 from music_evals.symbolic.measures import meter_map
@@ -97,7 +96,10 @@ def tune_from_score(
     fixed = -(-end // MUSIB_LAYOUT.steps_per_measure)
     first = 0
     if measures == "notated":
-        first, count = _longest_run(bars.lengths == 4 * tpq)
+        # the longest run of bars of four quarters, the first of several
+        edges = np.flatnonzero(np.diff(np.concatenate([[0], (bars.lengths == 4 * tpq).astype(np.int8), [0]])))
+        runs = edges[1::2] - edges[::2]
+        first, count = (int(edges[::2][runs.argmax()]), int(runs.max())) if len(runs) else (0, 0)
         origin = bars.pickup_ticks if first else 0
         start = int(rescale_tick(bars.starts[first] - origin, tpq, STEPS_PER_QUARTER)) if count else 0
     else:
@@ -158,6 +160,52 @@ def features() -> Any:
     )
 
 
+def voice_tokens(
+    score: Score, voice: int, n_measures: int, *, pickup_quarters: float = 0.0, layout: ContextLayout = MUSIB_LAYOUT
+) -> Tokens:
+    """Return `n_measures` measures of 4/4 of one voice as NoteSeq tokens, shape (n_measures * steps_per_measure,)."""
+    # What lies before `pickup_quarters` is cut off: a note held over the cut appears as leading holds. After the last
+    # note come rests. See `symbolic.contexts.tokens_from_score`.
+    steps_per_quarter = layout.steps_per_measure // 4
+    skipped = round(pickup_quarters * steps_per_quarter)
+    n_steps = skipped + n_measures * layout.steps_per_measure
+    return tokens_from_score(score, n_steps, voice=voice, steps_per_quarter=steps_per_quarter)[skipped:]
+
+
+def cut_windows(tokens: Tokens, layout: ContextLayout = MUSIB_LAYOUT) -> Tokens:
+    """Return all windows, one measure apart, of a voice from a bar line on: (n_windows, layout.n_steps), read-only."""
+    if len(tokens) < layout.n_steps:
+        return np.empty((0, layout.n_steps), dtype=np.uint8)
+    windows = np.lib.stride_tricks.sliding_window_view(tokens, layout.n_steps)
+    return windows[:: layout.steps_per_measure]
+
+
+def content_key(tokens: Tokens) -> bytes:
+    """Return the interval and rhythm content of a passage, equal for passages that are transpositions of each other."""
+    # Every onset is written as its distance from the first onset in semitones, every hold and rest is kept. A passage
+    # without an onset is its holds and rests.
+    values = tokens.astype(np.int16)
+    onsets = tokens < HOLD
+    if onsets.any():
+        # 512 keeps the intervals, -127..127 around it, apart from the tokens 128 and 129.
+        values[onsets] += 512 - values[onsets][0]
+    return values.tobytes()
+
+
+def middle_keys(windows: Tokens, layout: ContextLayout = MUSIB_LAYOUT) -> list[bytes]:
+    """Return `content_key` of the middle of each window, shape (n, layout.n_steps) in."""
+    return [content_key(window[layout.middle]) for window in windows]
+
+
+def training_keys(voices: Iterable[Tokens], layout: ContextLayout = MUSIB_LAYOUT) -> set[bytes]:
+    """Return the content of every bar-aligned passage, as long as a middle, anywhere in windows or whole voices."""
+    return {
+        content_key(voice[start : start + layout.middle_steps])
+        for voice in voices
+        for start in range(0, len(voice) - layout.middle_steps + 1, layout.steps_per_measure)
+    }
+
+
 @dataclasses.dataclass(frozen=True, eq=False)
 class Training:
     """What the tunes of train hold, as middles are compared with it."""
@@ -211,13 +259,3 @@ def tune_rows(tune: Tune, family: str, split: str, train: Training) -> Iterator[
         n_measures=tune.n_measures,
         **{name: getattr(tune, name) for name in names},
     )
-
-
-def _longest_run(good: Any) -> tuple[int, int]:
-    """Return start and length of the longest run of True, the first of several."""
-    edges = np.flatnonzero(np.diff(np.concatenate([[0], np.asarray(good, dtype=np.int8), [0]])))
-    if not edges.size:
-        return 0, 0
-    lengths = edges[1::2] - edges[::2]
-    longest = int(np.argmax(lengths))
-    return int(edges[::2][longest]), int(lengths[longest])

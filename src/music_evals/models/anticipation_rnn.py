@@ -16,7 +16,6 @@ forget gates start with a bias of 1; decoding feeds back its own tokens. MUSIB's
 the mode ``"teacher_forced"``, a leak, kept to reproduce them.
 """
 
-# Annotations stay real objects here: the Hub mixin reads the type of `config` from the signature.
 import dataclasses
 
 import torch
@@ -67,11 +66,6 @@ class AnticipationRNNConfig(TokenConfig):
         Of all that draw: the most likely that together reach this probability are kept, above 0 and at most 1; of
         ``"two_stage"`` those are pitches.
 
-    Raises
-    ------
-    InvalidInputError
-        A value outside its range.
-
     """
 
     model_type: str = "anticipation_rnn"
@@ -118,18 +112,9 @@ class AnticipationRNN(TokenNetwork, tags=["music", "symbolic-music", "inpainting
     decodings = DECODINGS
     leaking = frozenset({"teacher_forced"})
     fixed = frozenset({"argmax", "teacher_forced"})
+    _numbers = (MUSIB_LAYOUT.middle_steps, 2)
 
-    def __init__(
-        self,
-        config: AnticipationRNNConfig | None = None,
-        *,
-        decoding: str | None = None,
-        temperature: float | None = None,
-        top_p: float | None = None,
-    ) -> None:
-        super().__init__(config, decoding, temperature, top_p)
-        config = self.config
-
+    def _build(self, config: AnticipationRNNConfig) -> None:
         size = config.hidden_size
         self.note_embedding = nn.Embedding(_N_EMBEDDINGS, config.note_embedding_size)
         self.metadata_embeddings = nn.ModuleList(
@@ -212,10 +197,6 @@ class AnticipationRNN(TokenNetwork, tags=["music", "symbolic-music", "inpainting
         losses = functional.cross_entropy(logits, contexts[:, steps], reduction="none")  # (batch, steps)
         return losses.sum(1) / MUSIB_LAYOUT.middle_steps
 
-    @property
-    def _numbers(self) -> tuple[int, ...]:
-        return MUSIB_LAYOUT.middle_steps, 2
-
     def _decode(self, contexts: Tensor, uniform: Tensor) -> Tensor:
         """Write the middle step by step, each token fed back into the next step; `uniform` is (batch, 96, 2)."""
         if self.sees_reference:  # MUSIB's evaluation: the most likely token given the true one before it
@@ -224,16 +205,13 @@ class AnticipationRNN(TokenNetwork, tags=["music", "symbolic-music", "inpainting
         plan = self.anticipate(contexts)  # (batch, 384, hidden)
         # The step that writes the first middle token is fed the last past one: steps 0..144 run at once.
         hidden, state = self._write(contexts[:, : middle.start], plan[:, : middle.start + 1])
-        tokens = [self._next(hidden[:, -1], uniform[:, 0])]  # (batch,)
+        logits = self.head(hidden[:, -1])[:, :VOCABULARY_SIZE]  # (batch, 130)
+        tokens = [self._choose(logits, uniform[:, 0])]  # (batch,)
         for step in range(1, MUSIB_LAYOUT.middle_steps):
             x = torch.cat([self.note_embedding(tokens[-1]), plan[:, middle.start + step]], dim=-1)
             hidden, state = self.generation_lstm(x[:, None], state)  # (batch, 1, hidden)
-            tokens.append(self._next(hidden[:, 0], uniform[:, step]))
+            tokens.append(self._choose(self.head(hidden[:, 0])[:, :VOCABULARY_SIZE], uniform[:, step]))
         return torch.stack(tokens, dim=1)  # (batch, 96)
-
-    def _next(self, hidden: Tensor, uniform: Tensor) -> Tensor:
-        """Choose one token a row from hidden (batch, hidden) with two uniform numbers (batch, 2)."""
-        return self._choose(self.head(hidden)[:, :VOCABULARY_SIZE], uniform)
 
 
 def _middle_mask(contexts: Tensor) -> Tensor:

@@ -92,20 +92,10 @@ class Baseline:
     sees_reference: bool = False
 
     def inpaint(self, contexts: Tokens, *, rng: np.random.Generator) -> Tokens:
-        """Return middles, shape (n, 96), values 0..129.
+        """Return middles, shape (n, 96), values 0..129, of contexts (n, 384).
 
-        Parameters
-        ----------
-        contexts
-            Shape (n, 384); the middle is masked here, unless `sees_reference`.
-        rng
-            Randomness; not used where `deterministic`.
-
-        Raises
-        ------
-        InvalidTokensError, ContextLengthError
-            Not contexts.
-
+        The middle is masked here, unless `sees_reference`; `rng` is not used where `deterministic`. What is no context
+        raises `InvalidTokensError` or `ContextLengthError`.
         """
         return self.fill(check_contexts(contexts) if self.sees_reference else hide_middle(contexts), rng)
 
@@ -250,7 +240,8 @@ class MarkovChain:
         self.order = order
         counts: dict[tuple[Event, ...], collections.Counter[Event]] = collections.defaultdict(collections.Counter)
         for tokens in check_contexts(train_contexts):
-            events = _known(tokens)
+            events = _events(tokens)[:-1]  # the length of the last is not known, nor of a rest that opens the window
+            events = events[1:] if tokens[0] == REST else events
             for index, event in enumerate(events):
                 for length in range(min(order, index) + 1):
                     counts[tuple(events[index - length : index])][event] += 1
@@ -299,17 +290,8 @@ def _events(tokens: Tokens) -> list[Event]:
     return list(zip(tokens[starts].tolist(), durations.tolist(), strict=True))
 
 
-def _known(tokens: Tokens) -> list[Event]:
-    """Return the pairs whose length is known: not the last one, nor a rest that was there from the start."""
-    events = _events(tokens)[:-1]
-    return events[1:] if tokens[0] == REST else events
-
-
 def _plain(function: Callable[[Tokens], Tokens]) -> Callable[[Tokens | None], Fill]:
-    def make(_train_contexts: Tokens | None) -> Fill:
-        return lambda contexts, _rng: function(contexts)
-
-    return make
+    return lambda _train_contexts: lambda contexts, _rng: function(contexts)
 
 
 def _fitted(name: str, make: Callable[[Tokens], Fill]) -> Callable[[Tokens | None], Fill]:
@@ -343,27 +325,10 @@ _SEES_REFERENCE = frozenset(CONTROLS)
 
 
 def make_baseline(name: str, train_contexts: Tokens | None = None) -> Baseline:
-    """Build a baseline.
+    """Return one of `BASELINES` as a `protocols.Inpainter`.
 
-    Parameters
-    ----------
-    name
-        A key of `BASELINES`.
-    train_contexts
-        Whole contexts of the train split, shape (n, 384); only ``"markov"`` and ``"corpus_prior"`` need them.
-
-    Returns
-    -------
-    Baseline
-        A `protocols.Inpainter`.
-
-    Raises
-    ------
-    UnknownNameError
-        No such baseline; the message offers the nearest.
-    NoDataError
-        The baseline is fitted on training contexts and there are none.
-
+    Only ``"markov"`` and ``"corpus_prior"`` are fitted, on whole contexts of the train split, shape (n, 384); without
+    any they raise `NoDataError`. A name that there is not raises `UnknownNameError`, which offers the nearest.
     """
     if name not in BASELINES:
         raise UnknownNameError("baseline", name, BASELINES)
@@ -416,20 +381,9 @@ class RollBaseline:
             raise InvalidInputError(f"probabilities must lie in 0..1, got {self.silent} and {self.sounding}")
 
     def cell_probabilities(self, roll: PianoRoll, *, hidden: int = 0) -> npt.NDArray[np.float64]:
-        """Return how likely each cell sounds, shape (steps, 84), 0..1.
+        """Return how likely each cell of a true roll sounds, shape (steps, 84), 0..1; its own step is not read.
 
-        Parameters
-        ----------
-        roll
-            The true roll; in its own step a rule reads nothing.
-        hidden
-            Steps on either side of the step in question that are hidden, at least 0.
-
-        Raises
-        ------
-        InvalidInputError
-            A negative number of hidden steps.
-
+        `hidden` steps on either side of the step in question are hidden; fewer than 0 raise `InvalidInputError`.
         """
         return np.where(self._predict(roll, hidden), self.sounding, self.silent)
 
@@ -438,21 +392,8 @@ class RollBaseline:
 
         A cell that the rule says sounds does so in s of n cases, which gives (s + 1) / (n + 2): never 0 nor 1. Where
         that falls below 0.5, the rule no longer predicts that anything sounds; take error rates of the rule as it is.
-
-        Parameters
-        ----------
-        rolls
-            At least one.
-        hidden
-            As the probabilities will be asked for: what is copied from afar is right less often.
-
-        Raises
-        ------
-        NoDataError
-            No rolls.
-        InvalidInputError
-            A negative number of hidden steps.
-
+        `hidden` is as the probabilities will be asked for: what is copied from afar is right less often. Without rolls
+        `NoDataError` is raised.
         """
         cases, sounds = np.zeros(2, dtype=np.int64), np.zeros(2, dtype=np.int64)
         for roll in rolls:
@@ -471,28 +412,19 @@ class RollBaseline:
 
 
 def make_roll_baseline(name: str) -> RollBaseline:
-    """Return a rule by name.
-
-    Raises
-    ------
-    UnknownNameError
-        There is no such rule.
-
-    """
+    """Return one of `ROLL_BASELINES`; another name raises `UnknownNameError`."""
     if name not in ROLL_BASELINES:
         raise UnknownNameError("baseline", name, ROLL_BASELINES)
     return RollBaseline(name, ROLL_BASELINES[name])
 
 
-def _copy_previous(cells: Cells, distance: int) -> Cells:
+def _copy(cells: Cells, distance: int) -> Cells:
+    """Return cells moved by steps: later, so that each is the one before, or earlier, where the distance is below 0."""
     copied = np.zeros_like(cells)
-    copied[distance:] = cells[:-distance]
-    return copied
-
-
-def _copy_next(cells: Cells, distance: int) -> Cells:
-    copied = np.zeros_like(cells)
-    copied[:-distance] = cells[distance:]
+    if distance > 0:
+        copied[distance:] = cells[:-distance]
+    else:
+        copied[:distance] = cells[-distance:]
     return copied
 
 
@@ -500,8 +432,8 @@ def _copy_around(period: int) -> Rule:
     """Return the rule that copies the step after on every n-th step, where notes start, and else the one before."""
 
     def rule(cells: Cells, distance: int) -> Cells:
-        copied = _copy_previous(cells, distance)
-        copied[::period] = _copy_next(cells, distance)[::period]
+        copied = _copy(cells, distance)
+        copied[::period] = _copy(cells, -distance)[::period]
         return copied
 
     return rule
@@ -509,8 +441,8 @@ def _copy_around(period: int) -> Rule:
 
 ROLL_BASELINES: Final[dict[str, Rule]] = {
     "silence": lambda cells, _: np.zeros_like(cells),
-    "copy_previous": _copy_previous,
-    "copy_next": _copy_next,
+    "copy_previous": _copy,
+    "copy_next": lambda cells, distance: _copy(cells, -distance),
     "copy_every_4": _copy_around(4),
     "copy_every_2": _copy_around(2),
 }

@@ -26,8 +26,8 @@ from torch.nn import functional
 from music_evals.annotations import N_ROLL_PITCHES
 from music_evals.errors import UnknownNameError
 from music_evals.models.gibbs import GibbsSettings
-from music_evals.models.layers.rolls import N_META, Encoder, Pitches, PitchNetwork, RollModel, Sizes, padded
-from music_evals.models.layers.saving import check_config, fill_sizes
+from music_evals.models.layers import rolls
+from music_evals.models.layers.saving import fill_sizes
 from music_evals.models.training.data import RollWindows
 from music_evals.protocols.settings import check_rules
 
@@ -39,14 +39,11 @@ SIZES: Final[Mapping[str, Mapping[str, int]]] = {
 }
 
 _CLASSES: Final = N_ROLL_PITCHES + 2  # silent, each pitch, hidden
-_HEADS: Final = 3  # whether a cell sounds, starts, has just ended
-_ONSET: Final = 1
-_STEPS_AT_ONCE: Final = 64
 _CHOICES: Final = {"loss": ("bce", "focal"), "pitch_head": ("causal", "scalar")}
 
 
 @dataclasses.dataclass(frozen=True)
-class BMSTConfig:
+class BMSTConfig(rolls.RollConfig):
     """Sizes and readings.
 
     Parameters
@@ -80,41 +77,28 @@ class BMSTConfig:
     steps_per_quarter
         Grid of the rolls.
 
-    Raises
-    ------
-    InvalidInputError, UnknownNameError
-        A value outside its range, or a name that does not exist.
-
     """
 
     model_type: str = "bmst"
-    style: str = ""
     size: str = "paper"
     window: int = 0
     embedding: int = 0
     n_layers: int = 0
     n_heads: int = 0
     inner: int = 0
-    context: int = 10
-    pitch_width: int = 16
-    filters: int = 64
-    dropout: float = 0.3
-    mask_share: float = 0.3
     loss: str = "bce"
     focal_alpha: float = 0.25
     focal_gamma: float = 2.0
     pitch_weight: float = 0.5
     pitch_head: str = "causal"
     mirrored: bool = True
-    steps_per_quarter: int = 8
 
     def __post_init__(self) -> None:
         fill_sizes(self, SIZES)
         for name, known in _CHOICES.items():
             if getattr(self, name) not in known:
                 raise UnknownNameError(name, str(getattr(self, name)), known)
-        counts = (*SIZES["paper"], "context", "pitch_width", "filters", "steps_per_quarter")
-        check_config(self, at_least_one=counts, shares=("dropout", "mask_share"))
+        self._check(*SIZES["paper"])
         rules = {
             "focal_alpha must lie between 0 and 1": 0 < self.focal_alpha < 1,
             "embedding must be even, for the sines and cosines of positions": self.embedding % 2 == 0,
@@ -125,33 +109,15 @@ class BMSTConfig:
     @property
     def width(self) -> int:
         """Width of attention: what a step is, and the code of its position."""
-        return 2 * (self.embedding + N_META)
-
-
-def sinusoids(n: int, width: int) -> Tensor:
-    """Return codes of n positions, shape (n, width): all sines, then all cosines, of falling frequency."""
-    half = width // 2
-    rates = torch.exp(-math.log(10_000.0) * torch.arange(half, dtype=torch.float64) / half)
-    angles = torch.arange(n, dtype=torch.float64)[:, None] * rates
-    return torch.cat([angles.sin(), angles.cos()], dim=1).to(torch.get_default_dtype())
+        return 2 * (self.embedding + rolls.N_META)
 
 
 def focal_truth(p: Tensor, alpha: float, gamma: float = 2.0) -> Tensor:
-    """Return the probability q for which focal loss is least at output p; it is no probability itself.
+    """Return the probability q, in 0..1, for which focal loss is least at output p; p is no probability itself.
 
     FL = -alpha y (1 - p)^gamma ln p - (1 - alpha) (1 - y) p^gamma ln(1 - p); setting the derivative of its mean over
     y ~ Bernoulli(q) to 0 gives q = (1 - alpha) A(1 - p) / (alpha A(p) + (1 - alpha) A(1 - p)) with
     A(p) = (1 - p)^gamma / p - gamma (1 - p)^(gamma - 1) ln p.
-
-    Parameters
-    ----------
-    p
-        Outputs of the network, any shape, 0..1.
-    alpha
-        Weight of what sounds, above 0 and below 1.
-    gamma
-        How much easy cells are played down.
-
     """
     p = p.clamp(1e-8, 1 - 1e-8)
 
@@ -162,7 +128,7 @@ def focal_truth(p: Tensor, alpha: float, gamma: float = 2.0) -> Tensor:
     return quiet / (loud + quiet)
 
 
-class ScalarPitchNetwork(Pitches):
+class ScalarPitchNetwork(rolls.Pitches):
     """The published network: the logit of the lowest pitch that is not known yet, one a pass."""
 
     n_values = 3
@@ -178,15 +144,8 @@ class ScalarPitchNetwork(Pitches):
         out: Tensor = self.out(self.features(values, context).flatten(1))[:, 0]
         return out
 
-    def every(self, context: Tensor, rows: Tensor) -> Tensor:
-        """Return the logits of all pitches (n, pitches): as many passes as there are pitches."""
-        columns = [
-            self(context, rows, torch.full((len(rows),), pitch, device=rows.device)) for pitch in range(N_ROLL_PITCHES)
-        ]
-        return torch.stack(columns, dim=1)
 
-
-class BMST(RollModel, tags=["music", "symbolic-music", "style-transfer"]):
+class BMST(rolls.RollModel, tags=["music", "symbolic-music", "style-transfer"]):
     """The network; see `BMSTConfig` for its settings, `protocols.StyleTransfer` and `protocols.CellPredictor`.
 
     Parameters
@@ -210,13 +169,18 @@ class BMST(RollModel, tags=["music", "symbolic-music", "style-transfer"]):
         self.cells = nn.Linear(_CLASSES, config.embedding)
         self.steps = nn.Linear(config.embedding, config.embedding)
         self.dropout = nn.Dropout(config.dropout)
-        self.register_buffer("code", sinusoids(2 * config.window + 1, width // 2), persistent=False)
-        sizes = Sizes(width, config.n_heads, config.inner, config.n_layers, length)
-        self.left = Encoder(sizes, config.dropout, near=-1)
-        self.right = Encoder(sizes, config.dropout, near=-1 if config.mirrored else 0)
-        self.heads = nn.Linear(2 * width, _HEADS * N_ROLL_PITCHES)
+        # codes of the positions, (steps, width / 2): all sines, then all cosines, of falling frequency
+        half = width // 4
+        rates = torch.exp(-math.log(10_000.0) * torch.arange(half, dtype=torch.float64) / half)
+        angles = torch.arange(2 * config.window + 1, dtype=torch.float64)[:, None] * rates
+        code = torch.cat([angles.sin(), angles.cos()], dim=1).to(torch.get_default_dtype())
+        self.register_buffer("code", code, persistent=False)
+        sizes = rolls.Sizes(width, config.n_heads, config.inner, config.n_layers, length)
+        self.left = rolls.Encoder(sizes, config.dropout, near=-1)
+        self.right = rolls.Encoder(sizes, config.dropout, near=-1 if config.mirrored else 0)
+        self.heads = nn.Linear(2 * width, rolls.HEADS * N_ROLL_PITCHES)
         self.around = nn.Linear(4 * width, N_ROLL_PITCHES * config.context)
-        kind = PitchNetwork if config.pitch_head == "causal" else ScalarPitchNetwork
+        kind = rolls.PitchNetwork if config.pitch_head == "causal" else ScalarPitchNetwork
         self.pitches = kind(config.context, config.pitch_width, config.filters, config.dropout)
 
     # --- what sampling asks for: `layers.gibbs.RollNetwork`
@@ -229,8 +193,9 @@ class BMST(RollModel, tags=["music", "symbolic-music", "style-transfer"]):
 
     def pitch_logits(self, context: Tensor, rows: Tensor) -> Tensor:
         """Return logits, (n, 84), of contexts (n, 84, context); that of pitch p depends on ``rows[:, :p]`` alone."""
-        if isinstance(self.pitches, ScalarPitchNetwork):
-            return self.pitches.every(context, rows)
+        if isinstance(self.pitches, ScalarPitchNetwork):  # as many passes as there are pitches
+            every = (torch.full((len(rows),), pitch, device=rows.device) for pitch in range(N_ROLL_PITCHES))
+            return torch.stack([self.pitches(context, rows, pitches) for pitches in every], dim=1)
         return super().pitch_logits(context, rows)
 
     def calibrated(self, logits: Tensor) -> Tensor:
@@ -241,10 +206,10 @@ class BMST(RollModel, tags=["music", "symbolic-music", "style-transfer"]):
     def onset_probabilities(self, cells: Tensor, meta: Tensor) -> Tensor:
         """Return how likely a note starts in each cell, (steps, 84): the product of what both sides say (eq. 6)."""
         probabilities = [cells.new_empty((0, N_ROLL_PITCHES), dtype=self.code.dtype)]
-        for steps in torch.split(torch.arange(len(cells), device=cells.device), _STEPS_AT_ONCE):
+        for steps in torch.split(torch.arange(len(cells), device=cells.device), rolls.STEPS_AT_ONCE):
             sides = self._around(cells, meta, steps, 0)
             side_probabilities = [
-                self.heads(side.nearest(x)).view(-1, _HEADS, N_ROLL_PITCHES)[:, _ONSET].sigmoid()
+                self.heads(side.nearest(x)).view(-1, rolls.HEADS, N_ROLL_PITCHES)[:, rolls.ONSET].sigmoid()
                 for side, x in zip((self.left, self.right), sides, strict=True)
             ]
             probabilities.append(side_probabilities[0] * side_probabilities[1])
@@ -326,7 +291,7 @@ class BMST(RollModel, tags=["music", "symbolic-music", "style-transfer"]):
     def _around(self, cells: Tensor, meta: Tensor, steps: Tensor, hidden: int) -> tuple[Tensor, Tensor]:
         """Return both sides of some steps of a roll."""
         window = self.config.window
-        around, about = padded(cells, meta, window, self.code.dtype)
+        around, about = rolls.padded(cells, meta, window, self.code.dtype)
         # every step of the roll is embedded once; a hidden one is the same everywhere
         embedded, masked = self._embed(around), self.steps(self._hidden(self.cells.weight.T[-1:]))
         offsets = torch.arange(-window, window + 1, device=cells.device)
@@ -336,12 +301,7 @@ class BMST(RollModel, tags=["music", "symbolic-music", "style-transfer"]):
 
     def _sides(self, embedded: Tensor, meta: Tensor) -> tuple[Tensor, Tensor]:
         """Return what both encoders read, each (n, window + 1, width), of steps around a middle one."""
-        x = torch.cat([embedded, meta], dim=-1) * math.sqrt(embedded.shape[-1] + N_META)
+        x = torch.cat([embedded, meta], dim=-1) * math.sqrt(embedded.shape[-1] + rolls.N_META)
         x = torch.cat([x, self.code.expand(len(x), -1, -1)], dim=-1)
         left, right = x[:, : self.config.window + 1], x[:, self.config.window :]
         return left, right.flip(1) if self.config.mirrored else right
-
-    def _for_pitches(self, near: Tensor) -> Tensor:
-        """Return what both sides say of their middle step, (n, 4 width), as (n, 84, context)."""
-        out: Tensor = self.around(self.dropout(near)).view(len(near), N_ROLL_PITCHES, -1)
-        return out

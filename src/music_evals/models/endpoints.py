@@ -13,6 +13,7 @@ import datetime as dt
 import email.utils
 import ipaddress
 import json
+import math
 import os
 import threading
 import time
@@ -24,9 +25,6 @@ from urllib.parse import urlsplit
 from music_evals.errors import BackendError, InvalidInputError, ModelUnavailableError, importing
 from music_evals.models.language_models import MAX_NEW_TOKENS, NOTHING, check_decoding, checked_name
 from music_evals.protocols import Written
-
-__all__ = ["EndpointWriter", "read_answer"]
-
 
 _BATCHED: Final = "/v1/chat/completions"
 _WINDOW: Final = "24h"
@@ -113,7 +111,17 @@ class EndpointWriter:
 
     def write(self, prompts: Sequence[str], *, seed: int) -> list[Written]:
         """Return one answer a prompt, in their order, asked one after the other."""
-        return [self._write_one(prompt, seed) for prompt in prompts]
+        answers = []
+        for prompt in prompts:
+            response = self._post(self.body(prompt, seed))
+            try:
+                answers.append(read_answer(response.json()))
+            except (KeyError, IndexError, TypeError, ValueError, AttributeError, RecursionError) as error:
+                raise BackendError(
+                    f"{self.url} answered with something other than a chat completion ({type(error).__name__}: "
+                    f"{self._shown(str(error))}); expected JSON with a text in choices[0].message.content"
+                ) from error
+        return answers
 
     def describe(self) -> Mapping[str, Any]:
         """Return what decides its answers; never the key."""
@@ -217,16 +225,6 @@ class EndpointWriter:
         if self._cancelled.is_set():
             raise ModelUnavailableError(f"{self.url}: cancelled before the request was sent")
 
-    def _write_one(self, prompt: str, seed: int) -> Written:
-        response = self._post(self.body(prompt, seed))
-        try:
-            return read_answer(response.json())
-        except (KeyError, IndexError, TypeError, ValueError, AttributeError, RecursionError) as error:
-            raise BackendError(
-                f"{self.url} answered with something other than a chat completion ({type(error).__name__}: "
-                f"{self._shown(str(error))}); expected JSON with a text in choices[0].message.content"
-            ) from error
-
     def _post(self, body: Mapping[str, Any]) -> Any:
         """Send a request, again where that may help, and return a good answer."""
         for attempt in range(self._retries + 1):
@@ -250,7 +248,17 @@ class EndpointWriter:
             return wait_sec
         if isinstance(outcome, Exception) or (outcome.status_code not in {408, 429} and outcome.status_code < 500):
             return None
-        return _retry_after_sec(outcome.headers.get("retry-after"), wait_sec)
+        header = outcome.headers.get("retry-after")  # seconds, or the date of an end
+        try:
+            seconds = float("nan" if header is None else header)
+        except ValueError:
+            try:
+                end = email.utils.parsedate_to_datetime(header)
+            except ValueError:
+                return wait_sec
+            now = dt.datetime.now(end.tzinfo or dt.UTC)
+            seconds = (end.replace(tzinfo=end.tzinfo or dt.UTC) - now).total_seconds()
+        return wait_sec if math.isnan(seconds) else min(max(seconds, 0.0), _MOST_RETRY_AFTER_SEC)
 
     def _checked_response(self, outcome: Any, times: int) -> Any:
         if isinstance(outcome, self._httpx.TimeoutException):
@@ -265,18 +273,14 @@ class EndpointWriter:
             raise BackendError(
                 f"the answer of {self.url} cannot be read ({self._shown(str(outcome))}); try later"
             ) from outcome
-        self._check_status(outcome, times)
-        return outcome
-
-    def _check_status(self, response: Any, n_sent: int) -> None:
-        status = response.status_code
+        status = outcome.status_code
         if status == 200:
-            return
+            return outcome
         if status in {401, 403}:
             # the answer is not quoted: some servers put parts of the key in it
             held = f"the key in ${self._key_name}" if self._key_name else "a request without a key; name its variable"
             raise ModelUnavailableError(f"{self.url} refused {held} (status {status})")
-        reason = f"status {status}: {self._shown(response.text)}"
+        reason = f"status {status}: {self._shown(outcome.text)}"
         if status == 404:
             raise ModelUnavailableError(
                 f"{self.url} does not exist, or has no model {self.model!r} ({reason}); check both"
@@ -285,8 +289,8 @@ class EndpointWriter:
             raise BackendError(
                 f"{self.url} sends elsewhere (status {status}), which is not followed; give the final address"
             )
-        times = f", {n_sent} times" if n_sent > 1 else ""
-        raise BackendError(f"{self.url} answered with an error{times} ({reason})")
+        often = f", {times} times" if times > 1 else ""
+        raise BackendError(f"{self.url} answered with an error{often} ({reason})")
 
     def _shown(self, text: str) -> str:
         """Return the beginning of what a server said, on one line and without the key."""
@@ -355,22 +359,6 @@ _OURS = ("messages", "model", "stream", "n")
 _MOST_WAIT_SEC = 60.0
 """Longest pause of our own making; a server may ask for more."""
 _MOST_RETRY_AFTER_SEC = 600.0
-
-
-def _retry_after_sec(header: str | None, otherwise: float) -> float:
-    """Return the pause of a Retry-After header: seconds, or the date of an end."""
-    if header is None:
-        return otherwise
-    try:
-        seconds = float(header)
-    except ValueError:
-        try:
-            end = email.utils.parsedate_to_datetime(header)
-        except ValueError:
-            return otherwise
-        now = dt.datetime.now(end.tzinfo or dt.UTC)
-        seconds = (end.replace(tzinfo=end.tzinfo or dt.UTC) - now).total_seconds()
-    return min(max(seconds, 0.0), _MOST_RETRY_AFTER_SEC) if seconds == seconds else otherwise  # noqa: PLR0124 (NaN)
 
 
 def read_answer(content: Mapping[str, Any]) -> Written:

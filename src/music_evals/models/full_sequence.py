@@ -23,17 +23,8 @@ from torch.nn import functional
 
 from music_evals.annotations import N_ROLL_PITCHES
 from music_evals.models.gibbs import GibbsSettings
-from music_evals.models.layers.rolls import (
-    N_META,
-    NORM_EPS,
-    EncoderLayer,
-    PitchNetwork,
-    RelativeAttention,
-    RollModel,
-    Sizes,
-    padded,
-)
-from music_evals.models.layers.saving import check_config, fill_sizes
+from music_evals.models.layers import rolls
+from music_evals.models.layers.saving import fill_sizes
 from music_evals.models.training.data import RollWindows
 from music_evals.protocols.settings import check_rules
 
@@ -47,12 +38,10 @@ SIZES: Final[Mapping[str, Mapping[str, int]]] = {
 _PADDING: Final = 32  # silent steps on either side of a piece
 _STRETCHES_AT_ONCE: Final = 64
 _UNSEEN: Final = 2**31  # no two steps are so far apart
-_HEADS: Final = 3  # whether a cell sounds, starts, has just ended
-_ONSET: Final = 1
 
 
 @dataclasses.dataclass(frozen=True)
-class FullSequenceConfig:
+class FullSequenceConfig(rolls.RollConfig):
     """Sizes.
 
     Parameters
@@ -84,15 +73,9 @@ class FullSequenceConfig:
     steps_per_quarter
         Grid of the rolls.
 
-    Raises
-    ------
-    InvalidInputError, UnknownNameError
-        A value outside its range, or a size that does not exist.
-
     """
 
     model_type: str = "full_sequence"
-    style: str = ""
     size: str = "base"
     window: int = 0
     band: int = 0
@@ -100,23 +83,17 @@ class FullSequenceConfig:
     n_layers: int = 0
     n_heads: int = 0
     inner: int = 0
-    context: int = 10
-    pitch_width: int = 16
-    filters: int = 64
     dropout: float = 0.1
-    mask_share: float = 0.3
     pitch_steps: int = 64
     pitch_weight: float = 0.5
-    steps_per_quarter: int = 8
 
     def __post_init__(self) -> None:
         fill_sizes(self, SIZES)
-        counts = (*SIZES["base"], "context", "pitch_width", "filters", "pitch_steps", "steps_per_quarter")
-        check_config(self, at_least_one=counts, shares=("dropout", "mask_share"))
+        self._check(*SIZES["base"], "pitch_steps")
         check_rules(self, {f"n_heads must divide the width, {self.width}": self.width % self.n_heads == 0})
 
 
-class BandedAttention(RelativeAttention):
+class BandedAttention(rolls.RelativeAttention):
     """Attention of several heads to the steps from `band` - 1 back up to the step itself.
 
     Step i adds q_i · r[i - j] to what it gives step j, as eq. 2 of Lu et al. (ACM MM 2021), one table for all heads.
@@ -133,7 +110,11 @@ class BandedAttention(RelativeAttention):
             layer(x).view(n, blocks, band, heads, -1).permute(0, 1, 3, 2, 4)
             for layer in (self.query, self.key, self.value)
         )  # (n, blocks, heads, band, width / heads)
-        key, value = (torch.cat([_block_before(block), block], dim=3) for block in (key, value))
+        # each block beside the one before it; zeros before the first
+        key, value = (
+            torch.cat([torch.cat([torch.zeros_like(blocks_[:, :1]), blocks_[:, :-1]], dim=1), blocks_], dim=3)
+            for blocks_ in (key, value)
+        )
         # query i of a block and key j of two: how far back it lies
         back = band + torch.arange(band, device=x.device)[:, None] - torch.arange(2 * band, device=x.device)
         in_band = (back >= 0) & (back < band)
@@ -146,21 +127,16 @@ class BandedAttention(RelativeAttention):
         return out[:, :length]
 
 
-def _block_before(x: Tensor) -> Tensor:
-    """Return the blocks (n, blocks, ...) moved by one; zeros before the first."""
-    return torch.cat([torch.zeros_like(x[:, :1]), x[:, :-1]], dim=1)
-
-
 class BackwardEncoder(nn.Module):
     """Layers of attention and a recurrence, each step seeing itself and those before it."""
 
-    def __init__(self, sizes: Sizes, dropout: float) -> None:
+    def __init__(self, sizes: rolls.Sizes, dropout: float) -> None:
         super().__init__()
         width = sizes.width
-        self.layers = nn.ModuleList(EncoderLayer(sizes, dropout, BandedAttention) for _ in range(sizes.n_layers))
-        self.before = nn.LayerNorm(width, eps=NORM_EPS)
+        self.layers = nn.ModuleList(rolls.EncoderLayer(sizes, dropout, BandedAttention) for _ in range(sizes.n_layers))
+        self.before = nn.LayerNorm(width, eps=rolls.NORM_EPS)
         self.recurrence = nn.GRU(width, width, batch_first=True)
-        self.after = nn.LayerNorm(width, eps=NORM_EPS)
+        self.after = nn.LayerNorm(width, eps=rolls.NORM_EPS)
 
     def forward(self, x: Tensor) -> Tensor:
         """Map (n, length, width) to the same shape."""
@@ -170,7 +146,7 @@ class BackwardEncoder(nn.Module):
         return out
 
 
-class FullSequence(RollModel, tags=["music", "symbolic-music", "style-transfer"]):
+class FullSequence(rolls.RollModel, tags=["music", "symbolic-music", "style-transfer"]):
     """The network; see `FullSequenceConfig` for its settings, `protocols.StyleTransfer` and `protocols.CellPredictor`.
 
     Parameters
@@ -193,13 +169,13 @@ class FullSequence(RollModel, tags=["music", "symbolic-music", "style-transfer"]
         width = config.width
         self.cells = nn.Linear(N_ROLL_PITCHES, width)
         self.hidden = nn.Parameter(torch.zeros(width))  # in place of the cells of a hidden step
-        self.meta = nn.Linear(N_META, width)
+        self.meta = nn.Linear(rolls.N_META, width)
         self.dropout = nn.Dropout(config.dropout)
-        sizes = Sizes(width, config.n_heads, config.inner, config.n_layers, config.band)
+        sizes = rolls.Sizes(width, config.n_heads, config.inner, config.n_layers, config.band)
         self.left, self.right = (BackwardEncoder(sizes, config.dropout) for _ in range(2))
-        self.heads = nn.Linear(width, _HEADS * N_ROLL_PITCHES)
+        self.heads = nn.Linear(width, rolls.HEADS * N_ROLL_PITCHES)
         self.around = nn.Linear(2 * width, N_ROLL_PITCHES * config.context)
-        self.pitches = PitchNetwork(config.context, config.pitch_width, config.filters, config.dropout)
+        self.pitches = rolls.PitchNetwork(config.context, config.pitch_width, config.filters, config.dropout)
 
     # --- what sampling asks for: `layers.gibbs.RollNetwork`
 
@@ -207,10 +183,10 @@ class FullSequence(RollModel, tags=["music", "symbolic-music", "style-transfer"]
         """Return what steps see of a roll; see `RollModel.context`. With steps hidden a stretch is read once a step."""
         dtype = self.meta.weight.dtype
         if not hidden:
-            around, features = padded(cells, meta, _PADDING, dtype)
+            around, features = rolls.padded(cells, meta, _PADDING, dtype)
             return self._for_pitches(self._read(around[None], features[None])[0, steps + _PADDING])
         window = self.config.window
-        around, features = padded(cells, meta, window, dtype)
+        around, features = rolls.padded(cells, meta, window, dtype)
         offsets = torch.arange(-window, window + 1, device=steps.device)
         out_of_sight = offsets.abs() <= hidden
         near = []
@@ -221,9 +197,11 @@ class FullSequence(RollModel, tags=["music", "symbolic-music", "style-transfer"]
 
     def onset_probabilities(self, cells: Tensor, meta: Tensor) -> Tensor:
         """Return how likely a note starts in each cell, (steps, 84): the product of what both sides say (eq. 6)."""
-        around, features = padded(cells, meta, _PADDING, self.meta.weight.dtype)
+        around, features = rolls.padded(cells, meta, _PADDING, self.meta.weight.dtype)
         sides = self._read(around[None], features[None])[0, _PADDING : _PADDING + len(cells)].chunk(2, dim=-1)
-        side_probabilities = [self.heads(side).view(-1, _HEADS, N_ROLL_PITCHES)[:, _ONSET].sigmoid() for side in sides]
+        side_probabilities = [
+            self.heads(side).view(-1, rolls.HEADS, N_ROLL_PITCHES)[:, rolls.ONSET].sigmoid() for side in sides
+        ]
         likely: Tensor = side_probabilities[0] * side_probabilities[1]
         return likely
 
@@ -281,11 +259,6 @@ class FullSequence(RollModel, tags=["music", "symbolic-music", "style-transfer"]
         left = self.left(self.dropout(torch.cat([edge, x[:, :-1]], dim=1) + positions))
         right = self.right(self.dropout(torch.cat([x[:, 1:], edge], dim=1) + positions).flip(1)).flip(1)
         return torch.cat([left, right], dim=-1)
-
-    def _for_pitches(self, near: Tensor) -> Tensor:
-        """Return what both sides say of their step, (n, 2 width), as (n, 84, context)."""
-        out: Tensor = self.around(self.dropout(near)).view(len(near), N_ROLL_PITCHES, -1)
-        return out
 
 
 def _inside(windows: RollWindows) -> Tensor:

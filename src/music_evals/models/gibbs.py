@@ -42,13 +42,15 @@ from music_evals.models.layers.gibbs import (
     plan_sweep,
     roll_meta,
     sweep_uniforms,
-    validate_spacing,
 )
 from music_evals.numerics import one_thread
 
 __all__ = ["GibbsSettings", "GibbsState", "Sweep", "arrangement_of", "gibbs_sweeps", "transfer"]
 
 _SAMPLERS: Final[Mapping[str, type[ExactSampler | NaiveSampler]]] = {"exact": ExactSampler, "naive": NaiveSampler}
+
+_IMPOSED: Final = 0.9  # share of sweeps, from the first, that begin with the melody imposed (the authors' code)
+_FROZEN: Final = 0.8  # share of sweeps after which the code leaves cells of the melody as they are
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -83,8 +85,11 @@ class GibbsState:
     @classmethod
     def begin(cls, arrangement: Arrangement, settings: GibbsSettings, seed: int) -> Self:
         """Return the state before the first sweep."""
-        cells = arrangement.merged.cells
-        return cls(settings, seed, 0, 0, cells, cells, _digest(arrangement))
+        cells, digest = arrangement.merged.cells, hashlib.sha256()
+        for roll in (arrangement.melody, arrangement.accompaniment):
+            for array in (roll.cells, roll.onsets, roll.beat_phase, roll.bar_phase):
+                digest.update(np.ascontiguousarray(array).tobytes())
+        return cls(settings, seed, 0, 0, cells, cells, digest.hexdigest())
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write it as ``.npz``, whole or not at all; the name must end so. Raises `OutputError`."""
@@ -100,14 +105,7 @@ class GibbsState:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
-        """Read what `save` wrote.
-
-        Raises
-        ------
-        UnreadableFileError
-            It is no such file, or damaged.
-
-        """
+        """Read what `save` wrote; raises `UnreadableFileError` where it is no such file, or damaged."""
         try:
             with Path(path).open("rb") as file, np.load(file, allow_pickle=False) as arrays:
                 about = json.loads(str(arrays["about"]))
@@ -199,7 +197,12 @@ def gibbs_sweeps(
         raise InvalidInputError("the arrangement has no steps; expected at least one")
     if seed < 0:
         raise InvalidInputError(f"the seed must be at least 0, got {seed}")
-    spacing = validate_spacing(settings, network.window)
+    if settings.spacing is not None and settings.spacing < network.window:
+        raise InvalidInputError(
+            f"spacing {settings.spacing} is below the network's window of {network.window} steps: steps that are "
+            f"visited together would see each other; give {network.window} or more, or None"
+        )
+    spacing = settings.spacing or network.window
     begin = GibbsState.begin(arrangement, settings, seed)
     if start is not None:
         for field in ("piece", "seed", "settings"):
@@ -211,16 +214,7 @@ def gibbs_sweeps(
 def transfer(
     network: RollNetwork, arrangement: Arrangement, rng: np.random.Generator, settings: GibbsSettings
 ) -> Arrangement:
-    """Return the melody over another accompaniment, after all sweeps.
-
-    Parameters
-    ----------
-    network, arrangement, settings
-        As in `gibbs_sweeps`.
-    rng
-        Gives the seed.
-
-    """
+    """Return the melody over another accompaniment, after all sweeps of `gibbs_sweeps`; `rng` gives the seed."""
     cells = arrangement.merged.cells
     for sweep in gibbs_sweeps(network, arrangement, settings, int(rng.integers(2**63))):
         cells = sweep.cells
@@ -235,22 +229,9 @@ def arrangement_of(
     A note of the accompaniment starts where a pitch begins to sound, or where it sounds on and the network predicts a
     start (eq. 6). The cell before falls silent, as in the rolls that networks learn from, but for notes of one step.
 
-    Parameters
-    ----------
-    network
-        It predicts the starts.
-    cells
-        Of a sweep, shape (steps, 84).
-    arrangement
-        Whose melody it is.
-    settings
-        The threshold, and whether the accompaniment may strike pitches that the melody holds.
-
-    Raises
-    ------
-    InvalidInputError
-        The cells have another shape than the arrangement.
-
+    The cells are those of a sweep, shape (steps, 84); those of another shape than the arrangement raise
+    `InvalidInputError`. Of the settings the threshold counts, and whether the accompaniment may strike pitches that the
+    melody holds.
     """
     melody = arrangement.melody
     if cells.shape != melody.cells.shape:
@@ -283,9 +264,14 @@ def _sweeps(network: RollNetwork, arrangement: Arrangement, spacing: int, state:
             settings, len(arrangement), spacing, seed=state.seed, sweep=index, since_refresh=state.since_refresh
         )
         canvas = Canvas(*(torch.tensor(cells, device=meta.device) for cells in (state.cells, state.snapshot)))
-        draws, counts = _draws(state, index, melody), SweepCounts()
+        clamped = settings.melody == "clamp"
+        bounds = None
+        if settings.mode == "sample":
+            bounds = torch.from_numpy(sweep_uniforms(len(melody), state.seed, index)).to(melody.device)
+        held = melody if clamped or index > _FROZEN * settings.sweeps else torch.zeros_like(melody)
+        draws, counts = Draws(bounds, held), SweepCounts()
         with working(network), torch.inference_mode(), one_thread():
-            if settings.imposes_melody(index):
+            if clamped or index < _IMPOSED * settings.sweeps:
                 canvas.snapshot |= melody
                 if plan.blocks[0].sequential:
                     canvas.cells |= melody
@@ -303,15 +289,6 @@ def _sweeps(network: RollNetwork, arrangement: Arrangement, spacing: int, state:
         yield Sweep(index, state, float(cells.mean()), n_changed, accepted, passes, counts.closest)
 
 
-def _draws(state: GibbsState, sweep: int, melody: torch.Tensor) -> Draws:
-    """Return what the cells of a sweep are compared with."""
-    settings = state.settings
-    bounds = None
-    if settings.mode == "sample":
-        bounds = torch.from_numpy(sweep_uniforms(len(melody), state.seed, sweep)).to(melody.device)
-    return Draws(bounds, melody if settings.holds_melody(sweep) else torch.zeros_like(melody))
-
-
 @contextlib.contextmanager
 def working(network: RollNetwork) -> Iterator[None]:
     """Switch dropout off meanwhile."""
@@ -324,12 +301,3 @@ def working(network: RollNetwork) -> Iterator[None]:
     finally:
         if isinstance(module, nn.Module):
             module.train(was_training)
-
-
-def _digest(arrangement: Arrangement) -> str:
-    """Return what tells arrangements apart."""
-    digest = hashlib.sha256()
-    for roll in (arrangement.melody, arrangement.accompaniment):
-        for array in (roll.cells, roll.onsets, roll.beat_phase, roll.bar_phase):
-            digest.update(np.ascontiguousarray(array).tobytes())
-    return digest.hexdigest()

@@ -20,7 +20,6 @@ pointer-generator networks" (2017), for the mixture; Uria, Murray and Larochelle
 estimator" (2014), for one network that is given any part of what it is to fill.
 """
 
-# Annotations stay real objects here: the Hub mixin reads the types of a class that inherits from it.
 import dataclasses
 import math
 from collections.abc import Callable
@@ -37,6 +36,7 @@ from music_evals.errors import ContextLengthError, InvalidInputError
 from music_evals.models.layers.lag_votes import decode_expected_f1
 from music_evals.models.layers.networks import SizedConfig, StepwiseNetwork, draw
 from music_evals.protocols import GapLimits
+from music_evals.protocols.settings import check_rules
 from music_evals.symbolic.contexts import STEPS_PER_QUARTER as STEPS
 from music_evals.symbolic.noteseq import check_contexts
 
@@ -46,6 +46,8 @@ LIMITS = GapLimits(steps=504, hidden_steps=192, quantum=STEPS)
 """What gaps the network takes."""
 
 _MIDDLE = MUSIB_LAYOUT.middle
+_HIDDEN = np.zeros(MUSIB_LAYOUT.n_steps, dtype=bool)  # the middle of the benchmark
+_HIDDEN[_MIDDLE] = True
 _SHORTEST, _LONGEST = 4, 32  # quarters
 
 
@@ -58,9 +60,8 @@ class Gaps(NamedTuple):
 
 def middle_gaps(n: int, n_steps: int) -> Gaps:
     """Hide the middle of the benchmark."""
-    hidden = torch.zeros(n, n_steps, dtype=torch.bool)
-    hidden[:, _MIDDLE] = True
-    return Gaps(hidden, torch.arange(_MIDDLE.start // STEPS, _MIDDLE.stop // STEPS).expand(n, -1))
+    quarters = torch.arange(_MIDDLE.start // STEPS, _MIDDLE.stop // STEPS)
+    return Gaps(torch.from_numpy(_HIDDEN[:n_steps]).repeat(n, 1), quarters.expand(n, -1))
 
 
 def draw_gaps(n: int, n_steps: int, varied: float, shown: float) -> Gaps:
@@ -139,8 +140,6 @@ SIZES = {
 """Size -> the numbers that it stands for: what is shipped, and one for trials."""
 
 _FARTHEST = 64  # quarters; what lies further away is as far as that
-_HIDDEN = np.zeros(MUSIB_LAYOUT.n_steps, dtype=bool)  # the middle of the benchmark
-_HIDDEN[MUSIB_LAYOUT.middle] = True
 
 
 @dataclasses.dataclass(frozen=True)
@@ -179,11 +178,6 @@ class InfillTransformerConfig(SizedConfig):
     temperature, top_p
         Of ``"sample"``: 1 and 1 draw from the network's own distribution.
 
-    Raises
-    ------
-    InvalidInputError, UnknownNameError
-        A value outside its range.
-
     """
 
     model_type: str = "infill_transformer"
@@ -211,11 +205,9 @@ class InfillTransformerConfig(SizedConfig):
             shares=("dropout",),
             probabilities=("varied_gaps", "shown"),
         )
-        if self.model_size % self.n_heads:
-            raise InvalidInputError(f"model_size must be a multiple of n_heads ({self.n_heads}), got {self.model_size}")
-        for name in ("n_pointers", "chain_weight"):
-            if not getattr(self, name) >= 0:
-                raise InvalidInputError(f"{name} must not be negative, got {getattr(self, name)}")
+        rules = {f"{name} must not be negative": getattr(self, name) >= 0 for name in ("n_pointers", "chain_weight")}
+        rules[f"model_size must be a multiple of n_heads ({self.n_heads})"] = self.model_size % self.n_heads == 0
+        check_rules(self, rules)
 
 
 # What is summed up of two stretches that lie a lag apart: of which notes, how fast it fades with the distance in
@@ -256,15 +248,10 @@ _LEAP = 24  # semitones
 def agreement(tokens: Tensor, visible: Tensor) -> Tensor:
     """Return how well a melody agrees with itself around each two quarters, shape (batch, q, q, features).
 
-    ``[b, here, there]`` compares the stretch around `here` with the one that lies as far from it as `there` does. The
-    features are Dice coefficients as in `layers.lag_votes`, of onset and pitch or of onsets alone, quarter by quarter,
-    and the logarithm of how many notes there were to compare. What is hidden is not read.
-
-    Parameters
-    ----------
-    tokens, visible
-        Shape (batch, steps), int64 and bool; whole quarters.
-
+    Tokens and what is visible have the shape (batch, steps), int64 and bool; whole quarters. ``[b, here, there]``
+    compares the stretch around `here` with the one that lies as far from it as `there` does. The features are Dice
+    coefficients as in `layers.lag_votes`, of onset and pitch or of onsets alone, quarter by quarter, and the logarithm
+    of how many notes there were to compare. What is hidden is not read.
     """
     batch, n = len(tokens), tokens.shape[1] // STEPS
     device = tokens.device
@@ -486,17 +473,17 @@ class StepHead(nn.Module):
         steps = steps + functional.pad(torch.stack(contributions, dim=2), (0, 0, 1, 0))
         x = self.step_norm(steps + functional.gelu(steps))
         x = self.dropout(functional.gelu(self.inner(x)) + x)
-        own: Tensor = self.tokens(x).float().softmax(-1)  # (batch, g, 6, 130)
-        near = None if beside is None else self.nearness(x, before, beside)
-        if pointed is None:
-            return own if near is None else _weighed(own, near)
-        copies = self.copies(pointed, before, sources).permute(0, 2, 3, 1, 4)  # (batch, g, 6, p, 130)
-        gates = self.gates(x).float()  # (batch, g, 6, 1 + p)
-        there = copies.sum(-1) > 0.5  # (batch, g, 6, p): whether there is something to copy
-        gates[..., 1:] = gates[..., 1:].masked_fill(~there, -1e4)
-        shares = gates.softmax(-1)
-        mixed: Tensor = shares[..., :1] * own + (shares[..., 1:, None] * copies).sum(-2)
-        return mixed if near is None else _weighed(mixed, near)
+        p: Tensor = self.tokens(x).float().softmax(-1)  # (batch, g, 6, 130)
+        if pointed is not None:
+            copies = self.copies(pointed, before, sources).permute(0, 2, 3, 1, 4)  # (batch, g, 6, p, 130)
+            gates = self.gates(x).float()  # (batch, g, 6, 1 + p)
+            there = copies.sum(-1) > 0.5  # (batch, g, 6, p): whether there is something to copy
+            gates[..., 1:] = gates[..., 1:].masked_fill(~there, -1e4)
+            shares = gates.softmax(-1)
+            p = shares[..., :1] * p + (shares[..., 1:, None] * copies).sum(-2)
+        if beside is None:
+            return p
+        return (torch.log(p + 1e-12) + self.nearness(x, before, beside)).softmax(-1)
 
     def nearness(self, x: Tensor, before: Tensor, beside: Tensor) -> Tensor:
         """Return the logarithm of a weight for each token, (batch, g, 6, 130), by its interval from two pitches.
@@ -515,11 +502,6 @@ class StepHead(nn.Module):
         table = self.leaps(x).float().unflatten(-1, (2, -1))  # (batch, g, 6, 2, leaps)
         weights = (table.gather(-1, leaps) * (known >= 0)[..., None]).sum(-2)
         return functional.pad(weights, (0, VOCABULARY_SIZE - HOLD))
-
-
-def _weighed(p: Tensor, log_weights: Tensor) -> Tensor:
-    """Return distributions times weights, as distributions."""
-    return (torch.log(p + 1e-12) + log_weights).softmax(-1)
 
 
 def pitches_beside(tokens: Tensor) -> Tensor:
@@ -579,16 +561,7 @@ class InfillTransformer(StepwiseNetwork, tags=["music", "symbolic-music", "inpai
     fixed = frozenset({"best", "argmax"})
     gap_limits = LIMITS
 
-    def __init__(
-        self,
-        config: InfillTransformerConfig | None = None,
-        *,
-        decoding: str | None = None,
-        temperature: float | None = None,
-        top_p: float | None = None,
-    ) -> None:
-        super().__init__(config, decoding, temperature, top_p)
-        config = self.config
+    def _build(self, config: InfillTransformerConfig) -> None:
         size, heads = config.model_size, (config.n_layers, config.n_heads, config.n_pointers)
         self.embedding = nn.Embedding(VOCABULARY_SIZE + 1, config.embedding_size)
         self.into = nn.Linear(STEPS * config.embedding_size, size)
@@ -671,11 +644,9 @@ class InfillTransformer(StepwiseNetwork, tags=["music", "symbolic-music", "inpai
 
         The cross-entropy of whole middles goes up again long before the notes that are written get worse.
         """
-        middle = MUSIB_LAYOUT.middle
-        true = contexts[:, middle].cpu().numpy()
-        hidden = torch.zeros_like(contexts, dtype=torch.bool)
-        hidden[:, middle] = True
-        written = self._best(contexts.masked_fill(hidden, MASK))[:, middle].cpu().numpy()
+        true = contexts[:, _MIDDLE].cpu().numpy()
+        hidden = torch.from_numpy(_HIDDEN).to(contexts.device)
+        written = self._best(contexts.masked_fill(hidden, MASK))[:, _MIDDLE].cpu().numpy()
         right = ((written == true) & (true < HOLD)).sum(axis=1)
         n_notes = (written < HOLD).sum(axis=1) + (true < HOLD).sum(axis=1)
         return 1 - torch.from_numpy(np.divide(2 * right, n_notes, out=np.ones(len(true)), where=n_notes > 0))
@@ -683,26 +654,9 @@ class InfillTransformer(StepwiseNetwork, tags=["music", "symbolic-music", "inpai
     # --- filling
 
     def inpaint(self, contexts: Tokens, *, rng: np.random.Generator) -> Tokens:
-        """Fill the middles of the benchmark.
+        """Return middles, shape (n, 96), values 0..129, of contexts (n, 384), whose middle is masked here.
 
-        Parameters
-        ----------
-        contexts
-            Shape (n, 384). The middle is masked here.
-        rng
-            The only source of randomness; not used where `deterministic`. Each item has numbers of its own, so that the
-            first items do not depend on how many follow.
-
-        Returns
-        -------
-        Tokens
-            Middles, shape (n, 96), values 0..129.
-
-        Raises
-        ------
-        InvalidTokensError, ContextLengthError
-            Not contexts.
-
+        `rng` is as in `infill`. What is no context raises `InvalidTokensError` or `ContextLengthError`.
         """
         return self._filled(self._checked(contexts), rng)[:, MUSIB_LAYOUT.middle]
 
@@ -716,7 +670,8 @@ class InfillTransformer(StepwiseNetwork, tags=["music", "symbolic-music", "inpai
         hidden
             Which steps to fill, the same shape, bool. All others stay, also between hidden ones.
         rng
-            As in `inpaint`.
+            The only source of randomness; not used where `deterministic`. Each item has numbers of its own, so that the
+            first items do not depend on how many follow.
 
         Returns
         -------
@@ -732,20 +687,19 @@ class InfillTransformer(StepwiseNetwork, tags=["music", "symbolic-music", "inpai
         return self._filled(masked_stretches(tokens, hidden), rng)
 
     def _filled(self, masked: Tokens, rng: np.random.Generator) -> Tokens:
-        """Return stretches (n, steps) with what is `MASK` filled."""
+        """Return stretches (n, steps) with what is `MASK` filled, each step with a uniform number of its own."""
         n, n_steps = masked.shape
-        return self._fill(
-            n, (n_steps,), rng, lambda rows, uniform: self._decode(self._tensor(masked[rows]), uniform), n_steps
-        )
-
-    def _decode(self, masked: Tensor, uniform: Tensor) -> Tensor:
-        """Fill stretches (batch, steps), each step with a uniform number of its own; `uniform` has the same shape."""
-        if self.decoding == "best":
-            return self._best(masked)
         temperature = 0.0 if self.decoding == "argmax" else self.temperature
-        return self._chain(
-            masked, lambda log_p, rows, places: draw(log_p, temperature, uniform[rows, places], self.top_p)
-        )
+
+        def decode(rows: slice, uniform: Tensor) -> Tensor:
+            stretches = self._tensor(masked[rows])
+            if self.decoding == "best":
+                return self._best(stretches)
+            return self._chain(
+                stretches, lambda log_p, at, places: draw(log_p, temperature, uniform[at, places], self.top_p)
+            )
+
+        return self._fill(n, (n_steps,), rng, decode, n_steps)
 
     @torch.no_grad()
     def _best(self, masked: Tensor) -> Tensor:
@@ -784,26 +738,11 @@ class InfillTransformer(StepwiseNetwork, tags=["music", "symbolic-music", "inpai
     # --- likelihood
 
     def nll(self, contexts: Tokens) -> npt.NDArray[np.float64]:
-        """Return the negative log-likelihood of the true middle, step by step.
+        """Return the negative log-likelihood of the true middle, step by step: (n, 96) nats, at least 0.
 
-        Each step is given past, future and the true middle before it, by the distribution that ``"sample"`` draws from
-        at temperature 1 and with a `top_p` of 1; the sum over steps is the likelihood of the middle.
-
-        Parameters
-        ----------
-        contexts
-            Whole contexts, shape (n, 384), values 0..129.
-
-        Returns
-        -------
-        numpy.ndarray
-            Shape (n, 96), nats, at least 0.
-
-        Raises
-        ------
-        InvalidTokensError, ContextLengthError
-            Not whole contexts.
-
+        Each step of whole contexts (n, 384) is given past, future and the true middle before it, by the distribution
+        that ``"sample"`` draws from at temperature 1 and with a `top_p` of 1; the sum over steps is the likelihood of
+        the middle. Others than whole contexts raise `InvalidTokensError` or `ContextLengthError`.
         """
         checked = check_contexts(contexts)
         return self._nats(checked, np.broadcast_to(_HIDDEN, checked.shape))[:, MUSIB_LAYOUT.middle]
@@ -811,23 +750,8 @@ class InfillTransformer(StepwiseNetwork, tags=["music", "symbolic-music", "inpai
     def gap_log_likelihood(self, tokens: Tokens, hidden: npt.NDArray[np.bool_]) -> npt.NDArray[np.float64]:
         """Return how likely what stands at the hidden steps is given all others; see `protocols.GapInpainter`.
 
-        It is exact: the probability that ``"sample"`` draws these tokens at temperature 1 and with a `top_p` of 1.
-
-        Parameters
-        ----------
-        tokens, hidden
-            As in `infill`; the hidden steps hold what is asked for.
-
-        Returns
-        -------
-        numpy.ndarray
-            Shape (n,), nats, at most 0.
-
-        Raises
-        ------
-        InvalidTokensError, ContextLengthError, InvalidInputError
-            As in `infill`.
-
+        Shape (n,), nats, at most 0. It is exact: the probability that ``"sample"`` draws these tokens at temperature 1
+        and with a `top_p` of 1. Arguments and errors are those of `infill`; the hidden steps hold what is asked for.
         """
         masked_stretches(tokens, hidden)  # raises for what the network does not take
         log_p: npt.NDArray[np.float64] = -self._nats(check_tokens(tokens), hidden).sum(axis=1)

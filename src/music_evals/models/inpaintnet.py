@@ -16,7 +16,6 @@ MUSIB's own scores feed the true latents of the middle to half of the items: tha
 leak, kept to reproduce them.
 """
 
-# Annotations stay real objects here: the Hub mixin reads the type of `config` from the signature.
 import dataclasses
 from collections.abc import Sequence
 from typing import ClassVar
@@ -38,7 +37,6 @@ from music_evals.models.layers.measures import (
     cut,
     draw_span,
     fix_empty,
-    gaussian_kl,
     normals,
     xavier,
 )
@@ -98,11 +96,6 @@ class InpaintNetConfig(MeasureConfig):
     decoding, temperature, kind_temperature, top_p
         As in `anticipation_rnn.AnticipationRNNConfig`.
 
-    Raises
-    ------
-    InvalidInputError, UnknownNameError
-        A value outside its range.
-
     """
 
     model_type: str = "inpaintnet"
@@ -121,17 +114,14 @@ class MeasureVAE(nn.Module):
         size = config.measure_size
         self.note_embedding = nn.Embedding(VOCABULARY_SIZE, config.note_embedding_size)
         self.encoder_rnn = bidirectional_gru(config.note_embedding_size, size, config.dropout)
-        self.mean = self._head(config)
-        self.log_std = self._head(config)
+        self.mean, self.log_std = (
+            nn.Sequential(nn.Linear(4 * size, 2 * size), nn.SELU(), nn.Linear(2 * size, config.latent_size))
+            for _ in range(2)
+        )
         self.decoder = HierarchicalDecoder(
             config.latent_size, size, config.note_embedding_size, config.dropout, output_relu=config.output_relu
         )
         xavier(self)
-
-    @staticmethod
-    def _head(config: InpaintNetConfig) -> nn.Sequential:
-        size = config.measure_size
-        return nn.Sequential(nn.Linear(4 * size, 2 * size), nn.SELU(), nn.Linear(2 * size, config.latent_size))
 
     def encode(self, measures: Tensor) -> tuple[Tensor, Tensor]:
         """Return mean and logarithm of the standard deviation of the latents, (..., latent), of measures (..., 24)."""
@@ -173,18 +163,12 @@ class InpaintNet(MeasureNetwork, tags=["music", "symbolic-music", "inpainting"])
     leaking = frozenset({"forced_latents"})
     stages: ClassVar = {"vae": ("vae",), "latent_rnn": ("latent_rnn",)}
 
-    def __init__(
-        self,
-        config: InpaintNetConfig | None = None,
-        *,
-        decoding: str | None = None,
-        temperature: float | None = None,
-        top_p: float | None = None,
-    ) -> None:
-        super().__init__(config, decoding, temperature, top_p)
-        config = self.config
+    def _build(self, config: InpaintNetConfig) -> None:
         self.vae = MeasureVAE(config)
         self.latent_rnn = LatentRNN(config.latent_size, config.context_size, config.dropout)
+        # two a step, one for who is fed the truth, and one for each number of a latent
+        latents = N_MEASURES * config.latent_size if config.sampled_latents else 0
+        self._numbers = (2 * MUSIB_LAYOUT.middle_steps + 1 + latents,)
 
     @property
     def deterministic(self) -> bool:
@@ -236,15 +220,6 @@ class InpaintNet(MeasureNetwork, tags=["music", "symbolic-music", "inpainting"])
     def _forced_ticks(self) -> Sequence[bool]:
         """Give a whole batch the true tokens, or none of it."""
         return (self.training and bool(torch.rand(()) < self.config.measure_forcing),) * STEPS
-
-    def _divergence(self, mean: Tensor, log_std: Tensor) -> Tensor:
-        return gaussian_kl(mean, log_std).sum(-1)
-
-    @property
-    def _numbers(self) -> tuple[int, ...]:
-        """Two a step, one for who is fed the truth, and one for each number of a latent."""
-        latents = N_MEASURES * self.config.latent_size if self.config.sampled_latents else 0
-        return (2 * MUSIB_LAYOUT.middle_steps + 1 + latents,)
 
     def _decode(self, contexts: Tensor, uniform: Tensor) -> Tensor:
         """Write the middle measure by measure, each fed back as a latent; `uniform` is laid out as in `_numbers`."""

@@ -16,17 +16,6 @@ from music_evals.protocols.settings import check_type
 if TYPE_CHECKING:
     import torch
 
-__all__ = [
-    "MAX_NEW_TOKENS",
-    "NOTHING",
-    "LanguageModel",
-    "check_decoding",
-    "checked_name",
-    "load_language_model",
-    "prompt_text",
-    "read_weights",
-]
-
 MAX_NEW_TOKENS: Final = 2048
 """The longest answer by default: the longest song of MuChin has 134 lines of some ten characters."""
 

@@ -42,27 +42,9 @@ def write_themes(
 ) -> list[Written]:
     """Let a model say what lyrics are about, such as one that ``models/lyric_writer/train-themes.yaml`` tuned.
 
-    Parameters
-    ----------
-    writer
-        Any writer of this module, or another `protocols.LyricWriter`.
-    lyrics
-        Texts with or without section headers, none empty.
-    language
-        Of the instructions; see `lyrics.prompts.theme_prompt`.
-    seed
-        Of models that draw at random.
-
-    Returns
-    -------
-    list of Written
-        One paragraph a text, in their order.
-
-    Raises
-    ------
-    InvalidLyricsError, UnknownNameError
-        An empty text, or a language without a template.
-
+    The writer is any of this module, or another `protocols.LyricWriter`. Texts have section headers or not; an empty
+    one raises `InvalidLyricsError`, a language without a template (`lyrics.prompts.theme_prompt`) `UnknownNameError`.
+    The answers are one paragraph a text, in their order.
     """
     return writer.write([theme_prompt(text, language=language) for text in lyrics], seed=seed)
 
@@ -102,23 +84,22 @@ class CallableWriter:
     def write(self, prompts: Sequence[str], *, seed: int) -> list[Written]:
         """Return one answer a prompt, in their order; what the function raises comes through.
 
-        Raises
-        ------
-        UnsupportedTypeError
-            The function returned something other than a text.
-
+        Something other than a text raises `UnsupportedTypeError`.
         """
         arguments = () if self.deterministic else (seed,)
-        return [Written(self._checked(self._function(prompt, *arguments))) for prompt in prompts]
+        answers = []
+        for prompt in prompts:
+            text: object = self._function(prompt, *arguments)
+            if not isinstance(text, str):
+                raise UnsupportedTypeError(
+                    f"{self.name} returned {type(text).__name__} in place of a text; return a str"
+                )
+            answers.append(Written(text))
+        return answers
 
     def describe(self) -> Mapping[str, Any]:
         """Return what decides its answers."""
         return {"kind": "callable", **self._details}
-
-    def _checked(self, text: object) -> str:
-        if not isinstance(text, str):
-            raise UnsupportedTypeError(f"{self.name} returned {type(text).__name__} in place of a text; return a str")
-        return text
 
 
 class TransformersWriter:
@@ -208,15 +189,8 @@ class TransformersWriter:
     def write(self, prompts: Sequence[str], *, seed: int) -> list[Written]:
         """Return one answer a prompt, in their order.
 
-        Raises
-        ------
-        ModelUnavailableError
-            The weights are missing or damaged.
-        InvalidInputError
-            A prompt that leaves no room for the answer in the model's context.
-        BackendError
-            Out of memory.
-
+        `ModelUnavailableError`: the weights are missing or damaged. `InvalidInputError`: a prompt leaves no room for
+        the answer in the model's context. `BackendError`: out of memory.
         """
         answers: list[Written] = []
         for start in range(0, len(prompts), self.batch_size):

@@ -38,11 +38,11 @@ from music_evals.files import write_atomically
 from music_evals.models.encoders.audio import Extraction, Source
 from music_evals.models.encoders.music import EncoderSettings, load_music_encoder
 from music_evals.models.encoders.precomputed import FEATURES_SUFFIX
-from music_evals.models.layers.saving import check_sizes, fetching, save_tensors
+from music_evals.models.layers.saving import check_config, check_sizes, fetching, save_tensors
 from music_evals.models.tag_vocabulary import TagVocabulary
 from music_evals.models.training.recipe import from_mapping
 from music_evals.numerics import one_thread
-from music_evals.protocols.settings import check_type, check_types
+from music_evals.protocols.settings import check_rules, check_type, check_types
 from music_evals.repositories import MODELS, find_repository
 
 __all__ = ["VOCABULARY", "MusicTagger", "MusicTaggerConfig", "probe_network"]
@@ -75,11 +75,6 @@ class MusicTaggerConfig:
     threshold
         Tags above this probability are given; 0..1. The paper does not say which it took.
 
-    Raises
-    ------
-    InvalidInputError, UnknownNameError
-        A value outside its range, or a name that does not exist.
-
     """
 
     model_type: str = "music_tagger"
@@ -92,26 +87,19 @@ class MusicTaggerConfig:
     def __post_init__(self) -> None:
         check_types(self)
         object.__setattr__(self, "groups", tuple(self.groups))  # JSON and YAML hold lists
-        for name in ("input_size", "hidden_size"):
-            if getattr(self, name) < 1:
-                raise InvalidInputError(f"{name} must be at least 1, got {getattr(self, name)}")
         for group in self.groups:
             if group not in GROUPS:
                 raise UnknownNameError("group of annotators", str(group), GROUPS)
-        if not self.groups or len(set(self.groups)) != len(self.groups):
-            raise InvalidInputError(
-                f"groups must name one or both of {', '.join(GROUPS)}, each once, got {self.groups}"
-            )
-        if self.model_type != "music_tagger":
-            raise InvalidInputError(f"model_type must be 'music_tagger', got {self.model_type!r}")
+        once = bool(self.groups) and len(set(self.groups)) == len(self.groups)
+        check_rules(self, {f"groups must name one or both of {', '.join(GROUPS)}, each once": once})
+        check_config(self, at_least_one=("input_size", "hidden_size"))
         _check_threshold(self.threshold)
         _ = self.encoder_settings
 
     @property
     def encoder_settings(self) -> EncoderSettings:
         """What the encoder is."""
-        settings: EncoderSettings = from_mapping(EncoderSettings, self.encoder, "encoder setting")
-        return settings
+        return from_mapping(EncoderSettings, self.encoder, "encoder setting")
 
 
 def _check_threshold(threshold: float) -> None:
@@ -236,39 +224,13 @@ class MusicTagger(
         self._encoder = encoder
 
     def forward(self, features: Tensor) -> dict[str, Tensor]:
-        """Return group -> logits.
-
-        Parameters
-        ----------
-        features
-            Pooled vectors, shape (batch, input_size), float32.
-
-        Returns
-        -------
-        dict
-            Group -> shape (batch, outputs), in the order of the vocabulary.
-
-        """
+        """Return group -> logits (batch, outputs), in the order of the vocabulary, of vectors (batch, input_size)."""
         return {group: probe(features) for group, probe in self.probes.items()}
 
     def probabilities(self, features: Features) -> dict[str, Features]:
-        """Return group -> probability of every tag.
+        """Return group -> probability of every tag, float32, shape (n, outputs), 0..1, of vectors (n, input_size).
 
-        Parameters
-        ----------
-        features
-            Shape (n, input_size).
-
-        Returns
-        -------
-        dict
-            Group -> float32, shape (n, outputs), 0..1.
-
-        Raises
-        ------
-        InvalidInputError
-            Features of another shape.
-
+        Features of another shape raise `InvalidInputError`.
         """
         if features.ndim != 2 or features.shape[1] != self.config.input_size:
             raise InvalidInputError(f"expected features of shape (n, {self.config.input_size}), got {features.shape}")
@@ -286,33 +248,17 @@ class MusicTagger(
         ]
 
     def tag(self, path: Source) -> Mapping[str, Mapping[str, list[str]]]:
-        """Return group -> dimension -> tags of one recording.
+        """Return group -> dimension -> tags of one recording: a file, or what else the encoder takes.
 
-        Parameters
-        ----------
-        path
-            A file; or what else the encoder takes.
-
-        Raises
-        ------
-        ModelUnavailableError, MissingBackendError
-            The encoder cannot be loaded.
-        MusicEvalsError
-            As `encoders.music.MusicEncoder.features`.
-
+        Raises as `encoders.music.MusicEncoder.features` does, and `ModelUnavailableError` or `MissingBackendError`
+        where the encoder cannot be loaded.
         """
         return self.tag_features(self.encoder.features(path)[None])[0]
 
     def describe(self) -> Mapping[str, Any]:
         """Return what decides its tags besides its own files: the threshold, and of the encoder all that does.
 
-        The encoder is loaded: which commit it is at is not known before.
-
-        Raises
-        ------
-        ModelUnavailableError, MissingBackendError
-            The encoder cannot be loaded.
-
+        The encoder is loaded, as by `tag`: which commit it is at is not known before.
         """
         return {"threshold": self.threshold, "encoder": dict(self.encoder.about)}
 
@@ -386,9 +332,23 @@ class MusicTagger(
                 f"{model_id} holds no {_WEIGHTS}; train it first: music-evals train {model_id}/train.yaml"
             )
         options.pop("vocabulary", None)  # of a config.json that is not ours
-        vocabulary = TagVocabulary.from_json(
-            _vocabulary_file(model_id, options).read_bytes(), f"{model_id}/{VOCABULARY}"
-        )
+        tags = folder / VOCABULARY
+        if folder.is_dir() and not tags.exists():
+            raise NoDataError(
+                f"{model_id} holds no {VOCABULARY}; train it first: music-evals train {model_id}/train.yaml"
+            )
+        if not folder.is_dir():
+            hub: dict[str, Any] = {
+                name: options[name] for name in ("revision", "cache_dir", "local_files_only", "token")
+            }
+            try:
+                tags = Path(hf_hub_download(model_id, VOCABULARY, **hub))
+            except (EntryNotFoundError, OSError) as error:
+                raise ModelUnavailableError(
+                    f"cannot get {VOCABULARY} of {model_id!r} ({error}); name a folder, or fetch it: hf download "
+                    f"{model_id}"
+                ) from error
+        vocabulary = TagVocabulary.from_json(tags.read_bytes(), f"{model_id}/{VOCABULARY}")
         try:
             with contextlib.redirect_stdout(io.StringIO()):  # the mixin prints; stdout is for data
                 model: Self = super()._from_pretrained(
@@ -399,20 +359,3 @@ class MusicTagger(
                 f"the weights in {model_id} do not fit its config.json and {VOCABULARY}, or are damaged: {error}"
             ) from error
         return model.eval()
-
-
-def _vocabulary_file(model_id: str, options: Mapping[str, Any]) -> Path:
-    folder = Path(model_id)
-    if folder.is_dir():
-        if not (folder / VOCABULARY).exists():
-            raise NoDataError(
-                f"{model_id} holds no {VOCABULARY}; train it first: music-evals train {model_id}/train.yaml"
-            )
-        return folder / VOCABULARY
-    hub: dict[str, Any] = {name: options[name] for name in ("revision", "cache_dir", "local_files_only", "token")}
-    try:
-        return Path(hf_hub_download(model_id, VOCABULARY, **hub))
-    except (EntryNotFoundError, OSError) as error:
-        raise ModelUnavailableError(
-            f"cannot get {VOCABULARY} of {model_id!r} ({error}); name a folder, or fetch it: hf download {model_id}"
-        ) from error

@@ -19,10 +19,9 @@ the sketch (`obey_sketches`). The decodings ``"reference_pitch"`` and ``"referen
 true middle, and leak; they treat it as published, whatever these two say.
 """
 
-# Annotations stay real objects here: the Hub mixin reads the types of a class that inherits from it.
 import dataclasses
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -49,7 +48,6 @@ from music_evals.models.layers.measures import (
     cut,
     draw_span,
     fix_empty,
-    gaussian_kl,
     normals,
 )
 from music_evals.models.layers.networks import draw
@@ -137,11 +135,6 @@ class SketchNetConfig(MeasureConfig):
     decoding, temperature, kind_temperature, top_p
         As in `anticipation_rnn.AnticipationRNNConfig`.
 
-    Raises
-    ------
-    InvalidInputError, UnknownNameError
-        A value outside its range.
-
     """
 
     model_type: str = "sketchnet"
@@ -166,13 +159,6 @@ class SketchNetConfig(MeasureConfig):
             probabilities=("reveal_batches", "reveal"),
         )
         self._check_heads("connector_size", "connector_heads")
-
-
-class _Latents(NamedTuple):
-    """Sketched latents of the middle, and which of them there are."""
-
-    values: Tensor  # (batch, 4, 2, latent): pitch and rhythm
-    given: Tensor  # (batch, 4, 2), bool
 
 
 class SketchVAE(nn.Module):
@@ -356,18 +342,8 @@ class Sketch:
     def from_tokens(cls, middle: npt.ArrayLike, *, pitch: bool = True, rhythm: bool = True) -> Self:
         """Take pitches, rhythm or both from a middle that is there, such as one that a user has edited.
 
-        Parameters
-        ----------
-        middle
-            NoteSeq tokens, shape (96,). A measure without an onset sketches no pitches.
-        pitch, rhythm
-            What to take.
-
-        Raises
-        ------
-        InvalidTokensError, ContextLengthError
-            Not the tokens of a middle.
-
+        The middle is NoteSeq tokens, shape (96,), else `InvalidTokensError` or `ContextLengthError`; a measure without
+        an onset sketches no pitches.
         """
         tokens = check_tokens(middle)
         if tokens.shape != (MUSIB_LAYOUT.middle_steps,):
@@ -418,47 +394,8 @@ def factorize(measures: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     return pitches, lengths, (measures - HOLD + 1).clamp(min=0)
 
 
-# Writing that is held to a sketch: what the user gave stands in the measure, the network chooses the rest.
-
-
 _OPEN = -1  # a token that is not known
 _COLDEST = 1e-6  # temperature: a lower one would overflow, and chooses the same
-
-
-def write_sketched(
-    decoder: HierarchicalDecoder,
-    z: Tensor,
-    sketch: SketchTensors,
-    choose: Callable[[Tensor, int], Tensor],
-    *,
-    uniform: Tensor,
-    temperature: float,
-) -> Tensor:
-    """Return measures (batch * 4, 24) from latents (batch * 4, latent), in which all that is sketched stands.
-
-    A rhythm says what is an onset, a hold and a rest: `choose` finds a pitch for each onset. Pitches without a rhythm
-    are placed by `place_pitches`, with uniform numbers (batch * 4, 24); with one nothing is left to choose.
-    """
-    pitches, lengths, rhythm = (part.flatten(0, 1).to(z.device) for part in sketch[:3])
-    has_pitch, has_rhythm = sketch.given.to(z.device).flatten(0, 1).unbind(-1)  # (batch * 4,) each
-    onset = rhythm == factorized.ONSET
-    known = pitches.gather(1, (onset.cumsum(1) - 1).clamp(min=0))  # (batch * 4, 24): the pitch of each onset
-    known = torch.where(onset, known.where(has_pitch[:, None], _OPEN), HOLD - 1 + rhythm)
-    known = known.where(has_rhythm[:, None], _OPEN)
-    onset &= has_rhythm[:, None]
-
-    def choose_open(logits: Tensor, tick: int) -> Tensor:
-        no_onset = logits[:, HOLD:].masked_fill(onset[:, tick, None], -torch.inf)
-        tokens = choose(torch.cat([logits[:, :HOLD], no_onset], dim=-1), tick)
-        return torch.where(known[:, tick] == _OPEN, tokens, known[:, tick])
-
-    tokens: Tensor = decoder(z, choose=choose_open)[1]
-    rows = (has_pitch & ~has_rhythm).nonzero().squeeze(-1)
-    if len(rows):
-        tokens[rows] = place_pitches(
-            decoder, z[rows], pitches[rows], lengths[rows], uniform=uniform[rows], temperature=temperature
-        )
-    return tokens
 
 
 def place_pitches(
@@ -472,15 +409,8 @@ def place_pitches(
     That is exact as far as the decoder remembers no more of a draft than tick and number, and close to it elsewhere:
     what it remembers otherwise are the notes of the same beat, and the one before it.
 
-    Parameters
-    ----------
-    z
-        Latents, shape (n, latent).
-    pitches, lengths
-        Pitches, shape (n, 24), packed to the left, and how many there are, shape (n,), 1 to 24.
-    uniform
-        A number in [0, 1) for each tick, shape (n, 24).
-
+    Latents `z` are (n, latent), pitches (n, 24), packed to the left, their numbers `lengths` (n,), 1 to 24; `uniform`
+    is a number in [0, 1) for each tick, (n, 24).
     """
     n, n_counts = len(z), int(lengths.max()) + 1
     first = torch.arange(n, device=z.device)[:, None] * n_counts  # (n, 1): the row of each measure's first draft
@@ -553,20 +483,14 @@ class SketchNet(MeasureNetwork, tags=["music", "symbolic-music", "inpainting"]):
     stages: ClassVar = {"vae": ("vae",), "inpainter": ("inpainter",), "connector": ("connector",)}
     sketch_class = Sketch
 
-    def __init__(
-        self,
-        config: SketchNetConfig | None = None,
-        *,
-        decoding: str | None = None,
-        temperature: float | None = None,
-        top_p: float | None = None,
-    ) -> None:
-        super().__init__(config, decoding, temperature, top_p)
-        config = self.config
+    def _build(self, config: SketchNetConfig) -> None:
         self.obey_sketches, self.swapped_latents = config.obey_sketches, config.swapped_latents
         self.vae = SketchVAE(config)
         self.inpainter = SketchInpainter(config)
         self.connector = SketchConnector(config)
+        # two a step, and one for each number of a latent
+        latents = N_MEASURES * 2 * config.latent_size if config.sampled_latents else 0
+        self._numbers = (2 * MUSIB_LAYOUT.middle_steps + latents,)
 
     def forward(self, contexts: Tensor) -> Tensor:
         """Return the logits (batch, 96, 130) of every middle step, given the true tokens before it in its measure.
@@ -580,8 +504,13 @@ class SketchNet(MeasureNetwork, tags=["music", "symbolic-music", "inpainting"]):
         logits: Tensor = self.vae.decoder(z.flatten(2).flatten(0, 1), true, (True,) * STEPS)[0]  # (batch * 4, 24, 130)
         return logits.view(len(contexts), -1, VOCABULARY_SIZE)
 
-    def _plan(self, measures: Tensor, noise: Tensor | None = None, sketch: _Latents | None = None) -> Tensor:
-        """Return the latents of the middle (batch, 4, 2, latent) from measures (batch, 16, 24) with any middle."""
+    def _plan(
+        self, measures: Tensor, noise: Tensor | None = None, sketch: tuple[Tensor, Tensor] | None = None
+    ) -> Tensor:
+        """Return the latents of the middle (batch, 4, 2, latent) from measures (batch, 16, 24) with any middle.
+
+        `sketch` is what `_encode_sketches` returned.
+        """
         mean, log_std = self.vae.encode(fix_empty(_without_middle(measures)))  # (batch, 12, 2, latent)
         known = mean if noise is None else mean + log_std.exp() * _without_middle(noise)
         past, future = known[:, : MIDDLE.start], known[:, MIDDLE.start :]
@@ -589,11 +518,11 @@ class SketchNet(MeasureNetwork, tags=["music", "symbolic-music", "inpainting"]):
         if self.decoding == "without_connector":
             return z
         if sketch is not None:
-            z = torch.where(sketch.given[..., None], sketch.values, z)
+            z = torch.where(sketch[1][..., None], sketch[0], z)
         z = self.connector(torch.cat([past, z, future], dim=1))[:, MIDDLE]
         if sketch is None or not (self.swapped_latents or self.sees_reference):
             return z
-        return torch.where(sketch.given[..., None], sketch.values, z)
+        return torch.where(sketch[1][..., None], sketch[0], z)
 
     def training_loss(self, contexts: Tensor, *, varied: bool = False) -> Tensor:
         """Return the loss of the stage for whole contexts (batch, 384), (batch,), nats a step.
@@ -627,15 +556,6 @@ class SketchNet(MeasureNetwork, tags=["music", "symbolic-music", "inpainting"]):
         k = self.config.forcing_decay
         share = k / (k + math.exp(min(self.training_step / k, 700))) if self.training else 0.0
         return (torch.rand(STEPS) < share).tolist()
-
-    def _divergence(self, mean: Tensor, log_std: Tensor) -> Tensor:
-        return gaussian_kl(mean, log_std).mean(-1).sum(-1)
-
-    @property
-    def _numbers(self) -> tuple[int, ...]:
-        """Two a step, and one for each number of a latent."""
-        latents = N_MEASURES * 2 * self.config.latent_size if self.config.sampled_latents else 0
-        return (2 * MUSIB_LAYOUT.middle_steps + latents,)
 
     def inpaint(
         self, contexts: Tokens, *, rng: np.random.Generator, sketches: Sketch | Sequence[Sketch] | None = None
@@ -686,10 +606,14 @@ class SketchNet(MeasureNetwork, tags=["music", "symbolic-music", "inpainting"]):
         if wanted is not None and len(wanted) != len(checked):
             raise PairCountError(f"expected one sketch a context, {len(checked)}, or one for all; got {len(wanted)}")
 
-        def decode(rows: slice, uniform: Tensor) -> Tensor:
-            return self._decode(self._tensor(checked[rows]), uniform, None if wanted is None else wanted[rows])
-
-        return self._fill(len(checked), self._numbers, rng, decode)
+        return self._fill(
+            len(checked),
+            self._numbers,
+            rng,
+            lambda rows, uniform: self._decode(
+                self._tensor(checked[rows]), uniform, None if wanted is None else wanted[rows]
+            ),
+        )
 
     def _decode(self, contexts: Tensor, uniform: Tensor, sketches: Sequence[Sketch] | None = None) -> Tensor:
         """Write the four measures side by side; `uniform` is laid out as in `_numbers`."""
@@ -704,23 +628,41 @@ class SketchNet(MeasureNetwork, tags=["music", "symbolic-music", "inpainting"]):
         sketched = None if sketches is None else sketch_tensors(sketches)
         sketch = None if sketched is None else self._encode_sketches(sketched, noise)
         z = self._plan(cut(contexts), noise, sketch).flatten(2).flatten(0, 1)  # (batch * 4, 2 * latent)
-        tokens: Tensor  # (batch * 4, 24)
         if sketched is None or not self.obey_sketches or self.sees_reference:
-            tokens = self.vae.decoder(z, choose=choose)[1]
-        else:
+            return self.vae.decoder(z, choose=choose)[1].view(len(contexts), -1)  # type: ignore[no-any-return]
+        # what is sketched stands in the measure: a rhythm says what is an onset, a hold and a rest, and each onset
+        # takes its pitch, where pitches are sketched too
+        pitches, lengths, rhythm = (part.flatten(0, 1).to(z.device) for part in sketched[:3])
+        has_pitch, has_rhythm = sketched.given.to(z.device).flatten(0, 1).unbind(-1)  # (batch * 4,) each
+        onset = rhythm == factorized.ONSET
+        known = pitches.gather(1, (onset.cumsum(1) - 1).clamp(min=0))  # (batch * 4, 24): the pitch of each onset
+        known = torch.where(onset, known.where(has_pitch[:, None], _OPEN), HOLD - 1 + rhythm)
+        known = known.where(has_rhythm[:, None], _OPEN)
+        onset &= has_rhythm[:, None]
+
+        def choose_open(logits: Tensor, tick: int) -> Tensor:
+            no_onset = logits[:, HOLD:].masked_fill(onset[:, tick, None], -torch.inf)
+            chosen = choose(torch.cat([logits[:, :HOLD], no_onset], dim=-1), tick)
+            return torch.where(known[:, tick] == _OPEN, chosen, known[:, tick])
+
+        tokens: Tensor = self.vae.decoder(z, choose=choose_open)[1]  # (batch * 4, 24)
+        rows = (has_pitch & ~has_rhythm).nonzero().squeeze(-1)
+        if len(rows):
             heat = 0.0 if self.decoding in self.fixed else self._temperatures[0]
-            tokens = write_sketched(self.vae.decoder, z, sketched, choose, uniform=per_token[..., 0], temperature=heat)
+            tokens[rows] = place_pitches(
+                self.vae.decoder, z[rows], pitches[rows], lengths[rows], uniform=per_token[rows, :, 0], temperature=heat
+            )
         return tokens.view(len(contexts), -1)
 
-    def _encode_sketches(self, sketches: SketchTensors, noise: Tensor | None) -> _Latents:
-        """Return the latents of what was sketched; what was not is encoded from a filler, and not given."""
+    def _encode_sketches(self, sketches: SketchTensors, noise: Tensor | None) -> tuple[Tensor, Tensor]:
+        """Return the latents (batch, 4, 2, latent) of sketches, and which are given: the others are of a filler."""
         pitches, lengths, rhythms, given = sketches
         pitch = self.vae.encode_pitch(pitches.view(-1, STEPS).to(self.device), lengths.flatten())
         rhythm = self.vae.encode_rhythm(rhythms.view(-1, STEPS).to(self.device))
         shape = (len(given), _N_MIDDLE, 2, -1)
         mean, log_std = (torch.stack(pair, dim=1).view(shape) for pair in zip(pitch, rhythm, strict=True))
         values = mean if noise is None else mean + log_std.exp() * noise[:, MIDDLE]
-        return _Latents(values, given.to(self.device))
+        return values, given.to(self.device)
 
 
 def _without_middle(measures: Tensor) -> Tensor:

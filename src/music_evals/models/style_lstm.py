@@ -28,8 +28,7 @@ from torch.nn import functional
 from music_evals.annotations import N_ROLL_PITCHES
 from music_evals.errors import InvalidInputError, UnknownNameError
 from music_evals.models.gibbs import GibbsSettings
-from music_evals.models.layers.rolls import N_META, Encoder, PitchNetwork, RollModel, Sizes, padded
-from music_evals.models.layers.saving import check_config
+from music_evals.models.layers import rolls
 from music_evals.models.training.data import RollWindows
 from music_evals.protocols.settings import check_rules
 
@@ -40,17 +39,14 @@ UNKNOWN: Final = 0.5
 
 _LEAK: Final = 0.2
 _ENCODERS: Final = ("lstm", "attention")
-_HEADS: Final = 3  # whether a cell sounds, starts, has just ended
-_ONSET: Final = 1
 _PITCH_WEIGHT: Final = 0.5  # of the pitches' loss beside those of the two sides, as in BMST
-_STEPS_AT_ONCE: Final = 64
 
 # What a side says group by group, (n, groups, 2 width), and of the nearest, some dropped in training, (n, 2 width).
 _SideOutputs = tuple[Tensor, Tensor]
 
 
 @dataclasses.dataclass(frozen=True)
-class StyleLSTMConfig:
+class StyleLSTMConfig(rolls.RollConfig):
     """Sizes; those of the authors' code by default.
 
     Parameters
@@ -82,15 +78,9 @@ class StyleLSTMConfig:
     steps_per_quarter
         Grid of the rolls.
 
-    Raises
-    ------
-    InvalidInputError, UnknownNameError
-        A value outside its range, or a name that does not exist.
-
     """
 
     model_type: str = "style_lstm"
-    style: str = ""
     n_groups: int = 32
     group: int = 8
     width: int = 150
@@ -99,20 +89,12 @@ class StyleLSTMConfig:
     n_heads: int = 5
     inner: int = 256
     context: int = 1
-    pitch_width: int = 16
-    filters: int = 64
-    dropout: float = 0.3
     mask_share: float = 0.0
     step_heads: bool = False
     pitch_code: bool = True
-    steps_per_quarter: int = 8
 
     def __post_init__(self) -> None:
-        counts = (
-            "n_groups", "group", "width", "n_layers", "n_heads", "inner", "context", "pitch_width", "filters",
-            "steps_per_quarter",
-        )  # fmt: skip
-        check_config(self, at_least_one=counts, shares=("dropout", "mask_share"))
+        self._check("n_groups", "group", "width", "n_layers", "n_heads", "inner")
         if self.encoder not in _ENCODERS:
             raise UnknownNameError("encoder", self.encoder, _ENCODERS)
         rules = {
@@ -128,7 +110,7 @@ class StyleLSTMConfig:
         return self.n_groups * self.group
 
 
-class StyleLSTM(RollModel, tags=["music", "symbolic-music", "style-transfer"]):
+class StyleLSTM(rolls.RollModel, tags=["music", "symbolic-music", "style-transfer"]):
     """The network; see `StyleLSTMConfig` for its settings, `protocols.StyleTransfer` and `protocols.CellPredictor`.
 
     Parameters
@@ -149,12 +131,12 @@ class StyleLSTM(RollModel, tags=["music", "symbolic-music", "style-transfer"]):
         self.window = config.window + 1  # steps so far apart cannot see each other
         self.left, self.right = (_Side(config) for _ in range(2))
         self.around = nn.Linear(4 * config.width, N_ROLL_PITCHES * config.context)
-        cells = _HEADS * N_ROLL_PITCHES
+        cells = rolls.HEADS * N_ROLL_PITCHES
         # one each for the steps of a group and for the middle step, shared by both sides
         self.heads = nn.Linear(2 * config.width, config.group * cells) if config.step_heads else None
         self.middle = nn.Linear(2 * config.width, cells) if config.step_heads else None
         sizes = (config.context, config.pitch_width, config.filters, config.dropout)
-        self.pitches = PitchNetwork(*sizes, code=config.pitch_code)
+        self.pitches = rolls.PitchNetwork(*sizes, code=config.pitch_code)
 
     # --- what sampling asks for: `layers.gibbs.RollNetwork`
 
@@ -172,7 +154,7 @@ class StyleLSTM(RollModel, tags=["music", "symbolic-music", "style-transfer"]):
                 "this style_lstm never saw hidden steps; evaluate it with hidden=0, or train it with mask_share"
             )
         window_cells, features = self._windows(cells, meta, steps, hidden)
-        return self._for_pitches(self._sides(window_cells, features))
+        return self._of_middle(self._sides(window_cells, features))
 
     def onset_probabilities(self, cells: Tensor, meta: Tensor) -> Tensor:
         """Return how likely a note starts in each cell, (steps, 84): the product of what both sides say (eq. 6).
@@ -182,10 +164,10 @@ class StyleLSTM(RollModel, tags=["music", "symbolic-music", "style-transfer"]):
         probabilities = torch.zeros(cells.shape, dtype=self.around.weight.dtype, device=cells.device)
         if self.middle is None:
             return probabilities
-        for steps in torch.split(torch.arange(len(cells), device=cells.device), _STEPS_AT_ONCE):
+        for steps in torch.split(torch.arange(len(cells), device=cells.device), rolls.STEPS_AT_ONCE):
             sides = self._sides(*self._windows(cells, meta, steps, 0))
             side_logits = [
-                self.middle(groups[:, -1]).view(-1, _HEADS, N_ROLL_PITCHES)[:, _ONSET] for groups, _ in sides
+                self.middle(groups[:, -1]).view(-1, rolls.HEADS, N_ROLL_PITCHES)[:, rolls.ONSET] for groups, _ in sides
             ]
             probabilities[steps] = side_logits[0].sigmoid() * side_logits[1].sigmoid()
         return probabilities
@@ -226,7 +208,7 @@ class StyleLSTM(RollModel, tags=["music", "symbolic-music", "style-transfer"]):
     def _losses(self, windows: RollWindows, hidden: Tensor) -> tuple[list[_SideOutputs], Tensor]:
         """Return what both sides say, and the loss of the pitches of the middle steps, (n,)."""
         sides = self._sides(torch.where(hidden[..., None], UNKNOWN, windows.cells.to(windows.meta.dtype)), windows.meta)
-        context, rows = self._for_pitches(sides), windows.cells[:, self.config.window]
+        context, rows = self._of_middle(sides), windows.cells[:, self.config.window]
         cells = functional.binary_cross_entropy_with_logits(
             self.pitches(context, rows), rows.to(context.dtype), reduction="none"
         )
@@ -237,7 +219,7 @@ class StyleLSTM(RollModel, tags=["music", "symbolic-music", "style-transfer"]):
     def _windows(self, cells: Tensor, meta: Tensor, steps: Tensor, hidden: int) -> tuple[Tensor, Tensor]:
         """Return the cells around some steps of a roll, hidden ones `UNKNOWN`, and their features."""
         window = self.config.window
-        around, features = padded(cells, meta, window, self.around.weight.dtype)
+        around, features = rolls.padded(cells, meta, window, self.around.weight.dtype)
         offsets = torch.arange(-window, window + 1, device=steps.device)
         places = steps[:, None] + window + offsets
         window_cells = around[places].to(features.dtype)
@@ -249,7 +231,7 @@ class StyleLSTM(RollModel, tags=["music", "symbolic-music", "style-transfer"]):
         x = torch.cat([cells, meta], dim=-1)
         return [self.left(x[:, :window]), self.right(x[:, window + 1 :].flip(1))]
 
-    def _for_pitches(self, sides: list[_SideOutputs]) -> Tensor:
+    def _of_middle(self, sides: list[_SideOutputs]) -> Tensor:
         """Return what both sides say of the middle, as (n, 84, context)."""
         near = torch.cat([nearest for _, nearest in sides], dim=-1)
         out: Tensor = functional.leaky_relu(self.around(near), _LEAK).view(len(near), N_ROLL_PITCHES, -1)
@@ -261,19 +243,19 @@ class _Side(nn.Module):
 
     def __init__(self, config: StyleLSTMConfig) -> None:
         super().__init__()
-        self.groups = nn.Linear(config.group * (N_ROLL_PITCHES + N_META), config.width)
+        self.groups = nn.Linear(config.group * (N_ROLL_PITCHES + rolls.N_META), config.width)
         self.dropout = nn.Dropout(config.dropout)
-        sizes = Sizes(config.width, config.n_heads, config.inner, config.n_layers, config.n_groups)
+        sizes = rolls.Sizes(config.width, config.n_heads, config.inner, config.n_layers, config.n_groups)
         self.layers = (
             nn.ModuleList(nn.LSTM(config.width, config.width, batch_first=True) for _ in range(config.n_layers))
             if config.encoder == "lstm"
-            else Encoder(sizes, config.dropout, near=-1)
+            else rolls.Encoder(sizes, config.dropout, near=-1)
         )
 
     def forward(self, x: Tensor) -> _SideOutputs:
         """Map steps (n, window, 88) to the states of the last two layers, or to what attention makes of the groups."""
         x = self.groups(self.dropout(x.reshape(len(x), -1, self.groups.in_features)))
-        if isinstance(self.layers, Encoder):
+        if isinstance(self.layers, rolls.Encoder):
             states = self.layers(x)
             return states, self.dropout(states[:, -1])
         last: list[Tensor] = []

@@ -62,7 +62,21 @@ class TagVocabulary:
         for group in (name for name in (*GROUPS, *tags) if name in tags):
             if group not in GROUPS:
                 raise UnknownNameError("group of annotators", group, GROUPS)
-            checked[group] = _dimensions(group, tags[group])
+            for name in tags[group]:
+                if name not in SCORED[group]:
+                    raise UnknownNameError(group + " dimension", name, SCORED[group])
+            if missing := [name for name in SCORED[group] if name not in tags[group]]:
+                raise InvalidInputError(
+                    f"the {group} dimensions {', '.join(missing)} are missing; give them an empty list where they have "
+                    "no tag"
+                )
+            own = {name: check_tags(tags[group][name], f"{group}, {name}") for name in SCORED[group]}
+            for name, values in own.items():
+                if len(set(values)) != len(values):
+                    raise InvalidTagsError(f"{group}, {name}: a tag occurs twice")
+            if not any(own.values()):
+                raise InvalidInputError(f"the group {group!r} has no tag at all")
+            checked[group] = MappingProxyType(own)
         if not checked:
             raise InvalidInputError("a vocabulary needs at least one group of annotators")
         self.tags: Mapping[str, Mapping[str, tuple[str, ...]]] = MappingProxyType(checked)
@@ -85,20 +99,9 @@ class TagVocabulary:
         return slices
 
     def encode(self, group: str, rows: Sequence[Mapping[str, Sequence[str]]]) -> npt.NDArray[np.bool_]:
-        """Return the targets of songs; a tag that the vocabulary does not have is left out.
+        """Return the targets of songs, bool, shape (songs, outputs); rows are as from `row_tags`.
 
-        Parameters
-        ----------
-        group
-            Whose.
-        rows
-            Dimension -> tags of each song, as from `row_tags`.
-
-        Returns
-        -------
-        numpy.ndarray
-            Bool, shape (songs, outputs).
-
+        A tag that the vocabulary does not have is left out.
         """
         targets = np.zeros((len(rows), self.size(group)), dtype=np.bool_)
         for name, columns in self.columns(group).items():
@@ -110,23 +113,10 @@ class TagVocabulary:
     def decode(
         self, group: str, probabilities: npt.NDArray[np.floating[Any]], threshold: float
     ) -> dict[str, list[str]]:
-        """Return the tags of one song.
+        """Return dimension -> tags of one song, of probabilities (outputs,), 0..1, in the order of the vocabulary.
 
-        Parameters
-        ----------
-        group
-            Whose.
-        probabilities
-            Shape (outputs,), 0..1.
-        threshold
-            Tags above it are given; a dimension with none above it gives its most likely tag (of several, the first),
-            as the released code does.
-
-        Returns
-        -------
-        dict
-            Dimension -> tags, in the order of the vocabulary; none only where the dimension has none.
-
+        Tags above the threshold are given; a dimension with none above it gives its most likely tag (of several, the
+        first), as the released code does.
         """
         result = {}
         for name, columns in self.columns(group).items():
@@ -143,14 +133,7 @@ class TagVocabulary:
 
     @classmethod
     def from_json(cls, text: str | bytes, place: str = "vocabulary.json") -> TagVocabulary:
-        """Read what `to_json` wrote.
-
-        Raises
-        ------
-        UnreadableFileError
-            Not JSON, or not of that form.
-
-        """
+        """Read what `to_json` wrote; anything else raises `UnreadableFileError`."""
         try:
             return cls(json.loads(text))
         except (ValueError, TypeError, AttributeError, LookupError) as error:
@@ -193,24 +176,6 @@ class TagVocabulary:
         return cls(tags)
 
 
-def _dimensions(group: str, tags: Mapping[str, Sequence[str]]) -> Mapping[str, tuple[str, ...]]:
-    for name in tags:
-        if name not in SCORED[group]:
-            raise UnknownNameError(group + " dimension", name, SCORED[group])
-    missing = [name for name in SCORED[group] if name not in tags]
-    if missing:
-        raise InvalidInputError(
-            f"the {group} dimensions {', '.join(missing)} are missing; give them an empty list where they have no tag"
-        )
-    result = {name: check_tags(tags[name], f"{group}, {name}") for name in SCORED[group]}
-    for name, values in result.items():
-        if len(set(values)) != len(values):
-            raise InvalidTagsError(f"{group}, {name}: a tag occurs twice")
-    if not any(result.values()):
-        raise InvalidInputError(f"the group {group!r} has no tag at all")
-    return MappingProxyType(result)
-
-
 def check_tags(tags: Any, place: str) -> tuple[str, ...]:
     """Return tags as a tuple."""
     is_list = isinstance(tags, Sequence | np.ndarray) and not isinstance(tags, str | bytes)
@@ -222,20 +187,9 @@ def check_tags(tags: Any, place: str) -> tuple[str, ...]:
 def row_tags(row: Mapping[str, Any], group: str, clusters: Clusters | None = None) -> dict[str, list[str]]:
     """Return dimension -> tags of a row of caimd: the ten dimensions of a group, the tags exactly as they stand.
 
-    Parameters
-    ----------
-    row
-        With the columns ``id`` and `group`.
-    group
-        Whose.
-    clusters
-        A tag that it knows is replaced by the name of its cluster; of several tags of one cluster one is left.
-
-    Raises
-    ------
-    InvalidTagsError
-        No such description, a dimension that is missing, or tags that are not lists of strings.
-
+    A tag that `clusters` knows is replaced by the name of its cluster; of several tags of one cluster one is left. A
+    row without such a description, with a dimension missing or with tags that are not lists of strings raises
+    `InvalidTagsError`.
     """
     place = f"song {row.get('id')!r}, {group}"
     dimensions = (row.get(group) or {}).get("dimensions")
@@ -256,15 +210,8 @@ def row_tags(row: Mapping[str, Any], group: str, clusters: Clusters | None = Non
 def read_clusters(path: str | Path) -> Clusters:
     """Read a map from tags to the names of their clusters: JSON, group -> dimension -> tag -> name.
 
-    MuChin replaces tags so before training, by a map that is not released.
-
-    Raises
-    ------
-    UnreadableFileError
-        Missing, or not of that form.
-    UnknownNameError
-        A group or dimension that does not exist.
-
+    MuChin replaces tags so before training, by a map that is not released. A file that is missing or of another form
+    raises `UnreadableFileError`, a group or dimension that does not exist `UnknownNameError`.
     """
     try:
         values = parse_json(Path(path).read_bytes(), str(path), _CLUSTERS)

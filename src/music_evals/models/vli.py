@@ -19,7 +19,6 @@ loss (`constant_columns`). The first note after the middle says nothing of how l
 Sequences are padded to the longest of a batch instead of 512.
 """
 
-# Annotations stay real objects here: the Hub mixin reads the types of a class that inherits from it.
 import dataclasses
 import math
 import warnings
@@ -152,12 +151,12 @@ def random_span(context: Tokens, row: int | None, *, long_jumps: bool) -> Span:
 
 def pad(spans: Sequence[Span], device: torch.device) -> Batch:
     """Lay spans side by side."""
-    known, notes = ([getattr(span, name) for span in spans] for name in ("known", "notes"))
-    known_bars, bars = ([getattr(span, name) for span in spans] for name in ("known_bars", "bars"))
+    columns = []
+    for notes, bars in (("known", "known_bars"), ("notes", "bars")):
+        rows = [getattr(span, notes) for span in spans]
+        columns += [rows, [getattr(span, bars) for span in spans], [np.ones(len(row), bool) for row in rows]]
     before = torch.tensor([span.before for span in spans], dtype=torch.int64)
-    columns = [_padded(rows) for rows in (known, known_bars, [np.ones(len(rows), bool) for rows in known])]
-    columns += [_padded(rows) for rows in (notes, bars, [np.ones(len(rows), bool) for rows in notes])]
-    return Batch(*(column.to(device) for column in (*columns, before)))
+    return Batch(*(column.to(device) for column in (*map(_padded, columns), before)))
 
 
 def _padded(rows: Sequence[npt.NDArray[np.generic]]) -> Tensor:
@@ -174,67 +173,10 @@ def next_onsets(batch: Batch) -> Tensor:
     return torch.cat([onsets, ends.expand(len(onsets), 1, 2)], dim=1)
 
 
-def onset_log_p(
-    bar_logits: Tensor, position_logits: Tensor, here: Here, *, free: bool, long_jumps: bool
-) -> tuple[Tensor, Tensor]:
-    """Return log-probabilities of the next bar (..., 4) and, for each of these, of the next position (..., 4, 19).
-
-    Only later onsets of the middle have any. Where it is known how many notes are left, they are given room, and
-    the end comes when none is left. `free` and `long_jumps` are `VLIConfig.free_onsets` and the setting of that name.
-    """
-    bars, positions, left = here
-    slots = torch.arange(remi.POSITIONS_PER_BAR, device=bars.device)
-    onward = torch.tensor(BARS_ON, device=bars.device)
-    slot = (bars - BEFORE - 1) * remi.POSITIONS_PER_BAR + positions  # sixteenths from the start of the middle
-    there = ((bars - BEFORE - 1)[..., None] + onward)[..., None] * remi.POSITIONS_PER_BAR + slots  # (..., 4, 16)
-    room = torch.full_like(slot, SLOTS) if left is None else SLOTS - (left - 1).clamp(min=0)
-    open_slots = torch.ones_like(there, dtype=torch.bool)
-    if not free:
-        open_slots = (there > slot[..., None, None]) & (there < room[..., None, None])
-    open_slots[..., END, :] = False
-    if not long_jumps:
-        open_slots[..., AFTER_NEXT, :] = False
-    if left is not None:
-        open_slots &= (left > 0)[..., None, None]
-    open_bars = open_slots.any(-1)
-    open_bars[..., END] = True if left is None else left <= 0
-    never = torch.zeros_like(open_slots[..., :1])
-    ends = never | (torch.tensor([True, True, False, True], device=bars.device)[:, None] & (free and left is None))
-    open_positions = torch.cat([open_slots, never, ends, never], dim=-1)  # BOS, EOS, PAD
-    by_bar = bar_logits.double().masked_fill(~open_bars, -torch.inf).log_softmax(-1)
-    expanded = position_logits.double()[..., None, :].masked_fill(~open_positions, -torch.inf)
-    return by_bar, expanded.log_softmax(-1)
-
-
-def constant_ids() -> list[int]:
-    """Return the ids of a note with a tempo of 120 and a velocity of 64, the only ones here."""
-    note = make_notes([0], [1], [remi.LOWEST_PITCH])
-    return [int(value) for value in remi.encode(Score(note, remi.TICKS_PER_QUARTER))[0]]
-
-
 def onset_alone(ids: Tensor) -> Tensor:
     """Return ids (..., 6) of which only bar and position are known: the input of the query stream."""
     known = torch.tensor([column in {remi.BAR, remi.POSITION} for column in range(len(BEGIN))], device=ids.device)
     return ids.where(known, torch.tensor(BEGIN, device=ids.device))
-
-
-def without_middle(contexts: Tokens) -> Tokens:
-    """Leave the middle out: (n, 384) to (n, 288)."""
-    return np.delete(contexts, MUSIB_LAYOUT.middle, axis=1)
-
-
-def warn_of_rounding(tokens: Tokens) -> None:
-    """Warn of onsets that are no sixteenths; NoteSeq writes these on the steps 0, 2, 3 and 5 of a quarter."""
-    onsets = tokens < HOLD
-    off = np.isin(np.arange(tokens.shape[1]) % STEPS_PER_QUARTER, (1, 4))
-    n_off = int((onsets & off).sum())
-    if n_off:
-        warnings.warn(
-            f"{n_off} of {int(onsets.sum())} onsets lie off VLI's grid of sixteenths, as those of triplets do, and "
-            "were rounded",
-            RoundedNotesWarning,
-            stacklevel=3,
-        )
 
 
 def to_tokens(ids: npt.NDArray[np.int64]) -> Tokens:
@@ -289,11 +231,6 @@ class VLIConfig(SizedConfig):
     decoding, temperature, top_p
         As in `anticipation_rnn.AnticipationRNNConfig`. Published: a `top_p` of 0.9, with a temperature of 1 in MUSIB
         and 0.8 in the authors' code.
-
-    Raises
-    ------
-    InvalidInputError, UnknownNameError
-        A value outside its range.
 
     """
 
@@ -438,16 +375,7 @@ class VLI(InpaintingNetwork, tags=["music", "symbolic-music", "inpainting"]):
 
     positions: Tensor
 
-    def __init__(
-        self,
-        config: VLIConfig | None = None,
-        *,
-        decoding: str | None = None,
-        temperature: float | None = None,
-        top_p: float | None = None,
-    ) -> None:
-        super().__init__(config, decoding, temperature, top_p)
-        config = self.config
+    def _build(self, config: VLIConfig) -> None:
         size = config.model_size
         self.embeddings = nn.ModuleList(nn.Embedding(n, config.embedding_size) for n in COLUMN_SIZES)
         self.into = nn.Linear(len(COLUMN_SIZES) * config.embedding_size, size)
@@ -519,8 +447,34 @@ class VLI(InpaintingNetwork, tags=["music", "symbolic-music", "inpainting"]):
         return [middle_span(context, None if alone else row, **how) for row, context in enumerate(contexts)]
 
     def _onset_log_p(self, bar_logits: Tensor, position_logits: Tensor, here: Here) -> tuple[Tensor, Tensor]:
-        config = self.config
-        return onset_log_p(bar_logits, position_logits, here, free=config.free_onsets, long_jumps=config.long_jumps)
+        """Return log-probabilities of the next bar (..., 4) and, for each of these, of the next position (..., 4, 19).
+
+        Only later onsets of the middle have any. Where it is known how many notes are left, they are given room, and
+        the end comes when none is left.
+        """
+        bars, positions, left = here
+        free = self.config.free_onsets
+        slots = torch.arange(remi.POSITIONS_PER_BAR, device=bars.device)
+        onward = torch.tensor(BARS_ON, device=bars.device)
+        slot = (bars - BEFORE - 1) * remi.POSITIONS_PER_BAR + positions  # sixteenths from the start of the middle
+        there = ((bars - BEFORE - 1)[..., None] + onward)[..., None] * remi.POSITIONS_PER_BAR + slots  # (..., 4, 16)
+        room = torch.full_like(slot, SLOTS) if left is None else SLOTS - (left - 1).clamp(min=0)
+        open_slots = torch.ones_like(there, dtype=torch.bool)
+        if not free:
+            open_slots = (there > slot[..., None, None]) & (there < room[..., None, None])
+        open_slots[..., END, :] = False
+        if not self.config.long_jumps:
+            open_slots[..., AFTER_NEXT, :] = False
+        if left is not None:
+            open_slots &= (left > 0)[..., None, None]
+        open_bars = open_slots.any(-1)
+        open_bars[..., END] = True if left is None else left <= 0
+        never = torch.zeros_like(open_slots[..., :1])
+        ends = torch.tensor([True, True, False, True], device=bars.device)[:, None] & (free and left is None)
+        open_positions = torch.cat([open_slots, never, never | ends, never], dim=-1)  # BOS, EOS, PAD
+        by_bar = bar_logits.double().masked_fill(~open_bars, -torch.inf).log_softmax(-1)
+        expanded = position_logits.double()[..., None, :].masked_fill(~open_positions, -torch.inf)
+        return by_bar, expanded.log_softmax(-1)
 
     # --- training and likelihood
 
@@ -556,50 +510,36 @@ class VLI(InpaintingNetwork, tags=["music", "symbolic-music", "inpainting"]):
     def note_nll(self, contexts: Tokens) -> NoteLikelihood:
         """Return how likely the whole true middles are; see `protocols.NoteLikelihoodInpainter`.
 
-        The middle is taken on the grid of sixteenths. Counted are onset, pitch and duration of each note and the end,
-        by the distribution that ``"sample"`` draws from at temperature 1 and with a `top_p` of 1. Onsets that are
-        further on than the network can say count as the farthest that it can.
-
-        Parameters
-        ----------
-        contexts
-            Whole contexts, shape (n, 384), values 0..129.
-
-        Raises
-        ------
-        InvalidTokensError, ContextLengthError
-            Not whole contexts.
-        InvalidNotesError
-            A pitch outside 22..107.
-
+        The middles of whole contexts, shape (n, 384), values 0..129, are taken on the grid of sixteenths. Counted are
+        onset, pitch and duration of each note and the end, by the distribution that ``"sample"`` draws from at
+        temperature 1 and with a `top_p` of 1. Onsets that are further on than the network can say count as the farthest
+        that it can. A pitch outside 22..107 raises `InvalidNotesError`; what is no whole context
+        `InvalidTokensError` or `ContextLengthError`.
         """
         checked = check_contexts(contexts)
         spans = self._middle_spans(checked, with_notes=True)
 
         def work(rows: slice) -> npt.NDArray[np.float64]:
-            nats: npt.NDArray[np.float64] = self._span_nll(pad(spans[rows], self.device)).cpu().numpy()
-            return nats
+            batch = pad(spans[rows], self.device)
+            logits = self(batch)
+            onsets = next_onsets(batch)  # (batch, m + 1, 2)
+            bars = torch.cat([batch.before[:, None], batch.bars], dim=1)
+            last = torch.full_like(bars[:, :1], remi.POSITIONS_PER_BAR - 1)
+            places = torch.cat([last, batch.notes[..., remi.POSITION]], dim=1)
+            by_bar, by_position = self._onset_log_p(logits[remi.BAR], logits[remi.POSITION], Here(bars, places))
+            bar, position = onsets[..., :1], onsets[..., 1:]
+            which = by_position.gather(2, bar[..., None].expand(-1, -1, 1, by_position.shape[-1])).squeeze(2)
+            at = which.gather(-1, position).masked_fill(bar == END, 0.0)
+            log_p = (by_bar.gather(-1, bar) + at).squeeze(-1)  # (batch, m + 1)
+            log_p[:, 1:] *= batch.is_note
+            total = -log_p.sum(1)
+            for column in NOTE_COLUMNS:
+                values = self._values(logits[column][:, 1:], column).gather(-1, batch.notes[..., column, None])
+                total = total - (values.squeeze(-1) * batch.is_note).sum(1)
+            return np.asarray(total.cpu().numpy())
 
         nats = np.concatenate([np.empty(0), *self._each_part(len(checked), work)])
         return NoteLikelihood(nats, np.array([len(span.notes) for span in spans], dtype=np.int64))
-
-    def _span_nll(self, batch: Batch) -> Tensor:
-        logits = self(batch)
-        onsets = next_onsets(batch)  # (batch, m + 1, 2)
-        bars = torch.cat([batch.before[:, None], batch.bars], dim=1)
-        last = torch.full_like(bars[:, :1], remi.POSITIONS_PER_BAR - 1)
-        places = torch.cat([last, batch.notes[..., remi.POSITION]], dim=1)
-        by_bar, by_position = self._onset_log_p(logits[remi.BAR], logits[remi.POSITION], Here(bars, places))
-        bar, position = onsets[..., :1], onsets[..., 1:]
-        which = by_position.gather(2, bar[..., None].expand(-1, -1, 1, by_position.shape[-1])).squeeze(2)
-        at = which.gather(-1, position).masked_fill(bar == END, 0.0)
-        log_p = (by_bar.gather(-1, bar) + at).squeeze(-1)  # (batch, m + 1)
-        log_p[:, 1:] *= batch.is_note
-        total = -log_p.sum(1)
-        for column in NOTE_COLUMNS:
-            values = self._values(logits[column][:, 1:], column).gather(-1, batch.notes[..., column, None])
-            total = total - (values.squeeze(-1) * batch.is_note).sum(1)
-        return total
 
     @staticmethod
     def _values(logits: Tensor, column: int) -> Tensor:
@@ -648,33 +588,40 @@ class VLI(InpaintingNetwork, tags=["music", "symbolic-music", "inpainting"]):
 
         """
         checked = self._checked(contexts)
-        counts = self._check_counts(n_notes, len(checked))
+        counts: list[int] | None = None
+        if n_notes is not None:
+            if self.sees_reference or self.config.free_onsets:
+                raise InvalidInputError(
+                    f"{self.name} takes no number of notes; choose argmax or sample, without free onsets"
+                )
+            counts = [n_notes] * len(checked) if isinstance(n_notes, int | np.integer) else list(n_notes)
+            if len(counts) != len(checked):
+                raise PairCountError(
+                    f"expected one number of notes a context, {len(checked)}, or one for all; got {len(counts)}"
+                )
+            for count in counts:
+                if not (isinstance(count, int | np.integer) and 0 <= count <= SLOTS):
+                    raise InvalidInputError(f"a middle has room for 0..{SLOTS} notes, got {count}")
         spans = self._middle_spans(checked, with_notes=self.sees_reference)
         if self.decoding == "true_length":
             counts = [len(span.notes) for span in spans]
-        warn_of_rounding(checked if self.sees_reference else without_middle(checked))
+        # NoteSeq writes onsets that are no sixteenths on other steps than 0, 2, 3 and 5 of a quarter
+        onsets = checked < HOLD
+        n_off = int((onsets & np.isin(np.arange(checked.shape[1]) % STEPS_PER_QUARTER, (1, 4))).sum())
+        if n_off:
+            warnings.warn(
+                f"{n_off} of {int(onsets.sum())} onsets lie off VLI's grid of sixteenths, as those of triplets do, and "
+                "were rounded",
+                RoundedNotesWarning,
+                stacklevel=2,
+            )
 
         def decode(rows: slice, uniform: Tensor) -> Tensor:
-            left = None if counts is None else torch.tensor(counts[rows], device=self.device)
+            left = None if counts is None else torch.tensor([int(count) for count in counts[rows]], device=self.device)
             written = self._decode(pad(spans[rows], self.device), uniform, left)
             return torch.from_numpy(np.stack([to_tokens(notes) for notes in written]))
 
         return self._fill(len(checked), (SLOTS, 4), rng, decode)  # bar, position, pitch, duration of each note
-
-    def _check_counts(self, n_notes: int | Sequence[int] | None, n: int) -> list[int] | None:
-        if n_notes is None:
-            return None
-        if self.sees_reference or self.config.free_onsets:
-            raise InvalidInputError(
-                f"{self.name} takes no number of notes; choose argmax or sample, without free onsets"
-            )
-        counts = [n_notes] * n if isinstance(n_notes, int | np.integer) else list(n_notes)
-        if len(counts) != n:
-            raise PairCountError(f"expected one number of notes a context, {n}, or one for all; got {len(counts)}")
-        for count in counts:
-            if not (isinstance(count, int | np.integer) and 0 <= count <= SLOTS):
-                raise InvalidInputError(f"a middle has room for 0..{SLOTS} notes, got {count}")
-        return [int(count) for count in counts]
 
     def _pick(self, log_p: Tensor, uniform: Tensor) -> Tensor:
         """Choose a class a row from log-probabilities (batch, classes) with uniform numbers (batch,)."""
@@ -684,17 +631,31 @@ class VLI(InpaintingNetwork, tags=["music", "symbolic-music", "inpainting"]):
         """Write the middles note by note; return the notes of each (n, 6), bars counted from the context's start."""
         n = len(batch.known)
         reader = Reader(self, batch)
+        # the ids of a note with a tempo of 120 and a velocity of 64, the only ones here
+        note = make_notes([0], [1], [remi.LOWEST_PITCH])
+        constant_ids = torch.tensor(remi.encode(Score(note, remi.TICKS_PER_QUARTER))[0].tolist(), device=self.device)
         bar, position = batch.before, torch.full_like(batch.before, remi.POSITIONS_PER_BAR - 1)
         there = torch.ones_like(bar, dtype=torch.bool)
         written = []
         g = reader.look(self._start(n), bar)
         for index in range(SLOTS):
-            jump, next_bar, place = self._choose_onset(g, Here(bar, position, left), batch, uniform[:, index], index)
+            # where the note starts, if at all: how far on, bar and position
+            if self.decoding == "true_onsets" or (self.decoding == "first_onset" and index == 0):
+                jump, place = next_onsets(batch)[:, index].unbind(-1)
+                next_bar = functional.pad(batch.bars, (0, 1))[:, index]
+            else:
+                here = Here(bar, position, left)
+                by_bar, by_position = self._onset_log_p(self.heads[remi.BAR](g), self.heads[remi.POSITION](g), here)
+                jump = self._pick(by_bar, uniform[:, index, 0])
+                # the end has no positions: what is drawn there is not used
+                log_p = by_position[torch.arange(n, device=jump.device), jump].nan_to_num(nan=0.0)
+                next_bar = (bar + torch.tensor(BARS_ON, device=jump.device)[jump]).clamp(max=BAR_RANGE - 1)
+                place = self._pick(log_p, uniform[:, index, 1])
             there = there & (jump != END) & (place != END_POSITION)
             if not there.any():
                 break
             bar, position = torch.where(there, next_bar, bar), torch.where(there, place, position)
-            ids = torch.tensor(constant_ids(), device=self.device).repeat(n, 1)
+            ids = constant_ids.repeat(n, 1)
             ids[:, remi.BAR], ids[:, remi.POSITION] = jump, position
             g = reader.look(onset_alone(ids[:, None]), bar)
             for number, column in enumerate(NOTE_COLUMNS, start=2):
@@ -708,20 +669,6 @@ class VLI(InpaintingNetwork, tags=["music", "symbolic-music", "inpainting"]):
             return [np.zeros((0, len(COLUMN_SIZES)), dtype=np.int64)] * n
         rows = torch.stack(written, dim=1).cpu().numpy()
         return [row[(row[:, remi.BAR] > BEFORE) & (row[:, remi.BAR] <= LAST_BAR)] for row in rows]
-
-    def _choose_onset(
-        self, g: Tensor, here: Here, batch: Batch, uniform: Tensor, index: int
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        """Choose where note `index` starts, if at all: how far on, bar and position."""
-        if self.decoding == "true_onsets" or (self.decoding == "first_onset" and index == 0):
-            jump, place = next_onsets(batch)[:, index].unbind(-1)
-            return jump, functional.pad(batch.bars, (0, 1))[:, index], place
-        by_bar, by_position = self._onset_log_p(self.heads[remi.BAR](g), self.heads[remi.POSITION](g), here)
-        jump = self._pick(by_bar, uniform[:, 0])
-        # the end has no positions: what is drawn there is not used
-        log_p = by_position[torch.arange(len(jump), device=jump.device), jump].nan_to_num(nan=0.0)
-        on = torch.tensor(BARS_ON, device=jump.device)[jump]
-        return jump, (here.bars + on).clamp(max=BAR_RANGE - 1), self._pick(log_p, uniform[:, 1])
 
 
 def _mean_loss(logits: Tensor, ids: Tensor, mask: Tensor) -> Tensor:

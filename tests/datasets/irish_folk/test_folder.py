@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from music_evals.datasets.irish_folk.build import CLEARED
-from music_evals.datasets.irish_folk.music21_tunes import corpus_folder, read_tunes, tune_sources
+from music_evals.datasets.irish_folk.build import CLEARED, corpus_folder, read_tunes, tune_sources
 from music_evals.datasets.manifest import load_split, rows_sha256
 from music_evals.datasets.tune_files import SPLITS
 

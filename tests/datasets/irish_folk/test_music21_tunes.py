@@ -15,7 +15,7 @@ from music_evals.benchmark.inputs import split_names
 from music_evals.benchmark.tasks.inpainting.items import load_items
 from music_evals.datasets import tune_files
 from music_evals.datasets.irish_folk import build
-from music_evals.datasets.irish_folk.music21_tunes import read_tunes, tune_sources
+from music_evals.datasets.irish_folk.build import read_tunes, tune_sources
 from music_evals.datasets.manifest import load_split
 from music_evals.errors import NoDataError, UnknownNameError
 from music_evals.files import Store

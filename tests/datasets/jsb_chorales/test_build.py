@@ -8,16 +8,18 @@ from music_evals.datasets.bach_corpus import Chorale, Measure, chorale_list, cho
 from music_evals.datasets.jsb_chorales.build import (
     CONFIGS,
     build_config,
+    corpus_counts,
     count_notated_measures,
     is_strict,
     musib_piece,
     musib_songs,
+    near_counts,
     pieces_of,
     song_rows,
     strict_piece,
     training_content,
+    window_counts,
 )
-from music_evals.datasets.jsb_chorales.counts import corpus_counts, near_counts, window_counts
 from music_evals.datasets.jsb_chorales.style import style_configs, style_counts
 from music_evals.datasets.manifest import rows_sha256
 from music_evals.errors import InvalidInputError, UnknownNameError

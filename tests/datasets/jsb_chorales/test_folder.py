@@ -13,8 +13,7 @@ import pytest
 from music_evals.annotations import HOLD
 from music_evals.datasets import bach_corpus, style_pieces
 from music_evals.datasets.bach_corpus import VOICES
-from music_evals.datasets.jsb_chorales.build import CONFIGS, features, musib_songs
-from music_evals.datasets.jsb_chorales.counts import near_counts
+from music_evals.datasets.jsb_chorales.build import CONFIGS, features, musib_songs, near_counts
 from music_evals.datasets.jsb_chorales.style import STYLE_CONFIGS, content_key
 from music_evals.datasets.manifest import rows_sha256
 from music_evals.symbolic.measures import meter_map

@@ -27,16 +27,9 @@ from music_evals.errors import (
 )
 from music_evals.models.anticipation_rnn import AnticipationRNN, AnticipationRNNConfig
 from music_evals.models.training.data import draw_transpositions, transpose
-from music_evals.models.training.loop import (
-    CHECKPOINT,
-    LOG,
-    fit,
-    learning_rate,
-    read_checkpoint,
-    train_from_file,
-    write_checkpoint,
-)
+from music_evals.models.training.loop import fit, learning_rate, train_from_file
 from music_evals.models.training.recipe import DataConfig, Recipe, TrainingConfig
+from music_evals.models.training.run import CHECKPOINT, LOG, read_checkpoint, write_checkpoint
 
 pytestmark = pytest.mark.usefixtures("one_thread", "own_random_state")
 

@@ -28,8 +28,6 @@ from music_evals.files import Store, cache_folder
 from music_evals.symbolic.melody import skyline_score
 from music_evals.symbolic.notes import make_notes
 
-__all__ = ["PUBLISHED_PIECES", "build_archive", "build_stand_in", "piano_piece", "place_of", "prepare"]
-
 PREPARED = {"ailabs_1k7": "prepare"}
 
 STAND_IN, ARCHIVE = "stand_in", "ailabs_1k7"
@@ -63,13 +61,7 @@ def place_of() -> Path:
 def build_archive(archive: Path, folder: Path | None = None) -> dict[str, Any]:
     """Read the user's archive, a tar or zip of MIDI files, and write its config; a stopped run goes on.
 
-    Raises
-    ------
-    InvalidInputError
-        The folder is there already.
-    NoDataError, UnreadableFileError, FileTooLargeError
-        As `archives.read_archive`; or no piece of it has 16 measures.
-
+    A folder that is there already raises `InvalidInputError`, an archive without pieces of 16 measures `NoDataError`.
     """
     from tqdm import tqdm
 

@@ -6,11 +6,12 @@ inside of a git checkout, where it could be committed by mistake.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -20,8 +21,6 @@ from music_evals.datasets.caimd.texts import ANOMALIES, BROKEN, BrokenSongError
 from music_evals.datasets.manifest import facts_of, parquet_bytes, rows_sha256
 from music_evals.errors import InvalidInputError, NoDataError, OccupiedError
 from music_evals.files import write_atomically
-
-__all__ = ["SHARD_SONGS", "BuildSettings", "build_release", "check_out"]
 
 SHARD_SONGS: Final = 250
 """Songs a Parquet file; what is written whole or not at all."""
@@ -83,7 +82,11 @@ def build_release(settings: BuildSettings, progress: Progress | None = None) -> 
     check_out(settings.out, allow_git=settings.allow_git)
     release = find_release(settings.source, settings.layout, settings.overlap)
     maps = read_maps(settings.source, settings.maps)
-    shards = _plan(release.layout, release.splits, settings.limit)
+    shards = []
+    for split, songs in release.splits.items():
+        parts = [songs[: settings.limit][start : start + SHARD_SONGS] for start in range(0, len(songs), SHARD_SONGS)]
+        parts = [part for part in parts if part]
+        shards += [_Shard(release.layout, split, number, len(parts), part) for number, part in enumerate(parts)]
     # a card must not offer the songs of two builds as one
     expected = {shard.file for shard in shards}
     present = {path.relative_to(settings.out).as_posix() for path in settings.out.glob("data/**/*.parquet")}
@@ -108,25 +111,15 @@ def build_release(settings: BuildSettings, progress: Progress | None = None) -> 
     return manifest
 
 
-def _plan(layout: str, splits: Mapping[str, Sequence[Path]], limit: int | None) -> list[_Shard]:
-    shards = []
-    for split, songs in splits.items():
-        chosen = songs[:limit]
-        total = -(-len(chosen) // SHARD_SONGS)
-        shards += [
-            _Shard(layout, split, number, total, tuple(chosen[number * SHARD_SONGS : (number + 1) * SHARD_SONGS]))
-            for number in range(total)
-        ]
-    return shards
-
-
 def _record(shard: _Shard, maps: IdMaps, settings: BuildSettings) -> dict[str, Any]:
     """Return what is known of a shard; build it if there is no record, or if its songs are not those of the record."""
     record, data = settings.out / shard.record, settings.out / shard.file
     identity = _identity(shard, maps)
-    known = _known(record, data, identity)
-    if known and not (settings.strict and known["left_out"]):
-        return known
+    with contextlib.suppress(OSError, ValueError, TypeError, KeyError):  # never built, or cut: it is built now
+        known: dict[str, Any] = json.loads(record.read_text(encoding="utf-8"))
+        same = known["identity"] == identity and hashlib.sha256(data.read_bytes()).hexdigest() == known["sha256"]
+        if same and not (settings.strict and known["left_out"]):
+            return known
     rows: list[dict[str, Any]] = []
     left_out: list[dict[str, str]] = []
     anomalies: Counter[str] = Counter()
@@ -153,28 +146,19 @@ def _record(shard: _Shard, maps: IdMaps, settings: BuildSettings) -> dict[str, A
     return facts
 
 
-def _known(record: Path, data: Path, identity: str) -> dict[str, Any] | None:
-    try:
-        facts: dict[str, Any] = json.loads(record.read_text(encoding="utf-8"))
-        same = facts["identity"] == identity and hashlib.sha256(data.read_bytes()).hexdigest() == facts["sha256"]
-    except (OSError, ValueError, TypeError, KeyError):
-        return None  # never built, or cut: it is built now
-    return facts if same else None
-
-
 def _identity(shard: _Shard, maps: IdMaps) -> str:
     """Return a digest of what the rows of a shard are made from: sizes and times of the files, as `make` sees them."""
-    songs = [[folder.name, [_stamp(folder / name) for name in FILES]] for folder in shard.songs]
+    songs = []
+    for folder in shard.songs:
+        stamps: list[list[int]] = []
+        for name in FILES:
+            stamps.append([])
+            with contextlib.suppress(OSError):
+                facts = (folder / name).stat()
+                stamps[-1] = [facts.st_size, facts.st_mtime_ns]
+        songs.append([folder.name, stamps])
     reported = json.dumps([_FORM, list(maps), songs], ensure_ascii=False, sort_keys=True)
     return hashlib.sha256(reported.encode()).hexdigest()
-
-
-def _stamp(path: Path) -> list[int]:
-    try:
-        facts = path.stat()
-    except OSError:
-        return []
-    return [facts.st_size, facts.st_mtime_ns]
 
 
 def _digests(row: Mapping[str, Any]) -> dict[str, str]:
@@ -194,6 +178,16 @@ def _manifest(
     anomalies: Counter[str] = sum((Counter(record["anomalies"]) for record in records), Counter())
     broken = [entry for record in records for entry in record["left_out"]]
     kinds = Counter(entry["kind"] for entry in broken)
+    # songs that agree in structure, in words with headers, in lines alone and in meta; each group once, by the most
+    groups: dict[str, dict[str, list[str]]] = {"structure": {}, "words": {}, "lines": {}, "meta": {}}
+    for record in records:
+        for song, digests in record["digests"].items():
+            for name, known in groups.items():
+                known.setdefault(digests[name], []).append(song)
+    duplicates = {name: [songs for songs in known.values() if len(songs) > 1] for name, known in groups.items()}
+    for name, stronger in (("words", ("structure",)), ("lines", ("structure", "words"))):
+        known_already = [songs for other in stronger for songs in duplicates[other]]
+        duplicates[name] = [songs for songs in duplicates[name] if songs not in known_already]
     return {
         "source": "a local copy of the published CaiMD; lyrics and descriptions are third-party",
         "layout": layout,
@@ -201,30 +195,12 @@ def _manifest(
         "left_out": [*left_out, *broken],
         "broken": {kind: kinds[kind] for kind in BROKEN if kinds[kind]},
         "anomalies": {name: anomalies[name] for name in ANOMALIES if anomalies[name]},
-        "duplicates": _duplicates(records),
+        "duplicates": duplicates,
         "files": {
             shard.file: {key: record[key] for key in ("rows", "sha256", "rows_sha256")}
             for shard, record in zip(shards, records, strict=True)
         },
     }
-
-
-def _duplicates(records: Iterable[Mapping[str, Any]]) -> dict[str, list[list[str]]]:
-    """Return groups of songs that agree in structure, in words with headers, in lines alone, and in meta.
-
-    Those of words are not among those of structure, and those of lines in neither.
-    """
-    groups: dict[str, dict[str, list[str]]] = {"structure": {}, "words": {}, "lines": {}, "meta": {}}
-    for record in records:
-        for song, digests in record["digests"].items():
-            for name, known in groups.items():
-                known.setdefault(digests[name], []).append(song)
-    duplicates = {name: [songs for songs in known.values() if len(songs) > 1] for name, known in groups.items()}
-    duplicates["words"] = [songs for songs in duplicates["words"] if songs not in duplicates["structure"]]
-    duplicates["lines"] = [
-        songs for songs in duplicates["lines"] if songs not in [*duplicates["structure"], *duplicates["words"]]
-    ]
-    return duplicates
 
 
 def _json(value: Any) -> bytes:

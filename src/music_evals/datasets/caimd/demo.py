@@ -14,8 +14,6 @@ from music_evals.datasets.caimd.schema import CLEAR, LIVE, LO_FI, SECTION_TYPES,
 from music_evals.errors import InvalidInputError
 from music_evals.yaml_files import packaged_yaml
 
-__all__ = ["SOURCE", "demo_rows", "line_pattern", "read_lyrics"]
-
 SOURCE: Final = "demo.yaml"
 """Package data beside this module."""
 
@@ -120,17 +118,14 @@ def _description(reported: Mapping[str, Any], group: str) -> dict[str, Any]:
     dimensions = {}
     for name in DIMENSIONS[group]:
         tags, _, text = (part.strip() for part in reported[name].partition("|"))
-        dimensions[name] = (
-            _effects(reported) if name == AUDIO_EFFECTS else {"tags": tags.split("、"), "text": text or None}
-        )
-    return {"overall_text": reported["overall"], "dimensions": dimensions}
-
-
-def _effects(reported: Mapping[str, Any]) -> dict[str, Any]:
+        dimensions[name] = {"tags": tags.split("、"), "text": text or None}
     tags = reported[AUDIO_EFFECTS].split("、")
     quality = {CLEAR: "clear", UNCLEAR: "unclear"}.get(tags[0])
     live, lo_fi = LIVE in tags, LO_FI in tags
     if tags != effect_tags(quality, live=live, lo_fi=lo_fi):
         raise InvalidInputError(f"{AUDIO_EFFECTS} must be {CLEAR} or {UNCLEAR}, then {LIVE}, then {LO_FI}, got {tags}")
     remarks = {"live": reported.get("live"), "lo_fi": reported.get("lo_fi")}
-    return {"tags": tags, "text": None, "sound_quality": quality, "live": live, "lo_fi": lo_fi, "option_texts": remarks}
+    dimensions[AUDIO_EFFECTS] = {
+        "tags": tags, "text": None, "sound_quality": quality, "live": live, "lo_fi": lo_fi, "option_texts": remarks
+    }  # fmt: skip
+    return {"overall_text": reported["overall"], "dimensions": dimensions}

@@ -23,20 +23,6 @@ from music_evals.datasets.caimd.schema import CLEAR, UNCLEAR, effect_tags
 from music_evals.datasets.caimd.texts import BrokenSongError
 from music_evals.errors import NoDataError, UnknownNameError, UnreadableFileError
 
-__all__ = [
-    "DESCRIPTION_FILES",
-    "FILES",
-    "LAYOUTS",
-    "MAPS",
-    "OVERLAPS",
-    "IdMaps",
-    "Release",
-    "Song",
-    "find_release",
-    "read_maps",
-    "read_song",
-]
-
 DESCRIPTION_FILES: Final = {"professional": "prof_desc_json", "amateur": "amat_desc_json"}
 FILES: Final = (*DESCRIPTION_FILES.values(), "meta_info", "raw_lyric", "str_lyric", "str_rhyme", "tknz_json")
 """What the folder of a song holds."""
@@ -204,24 +190,20 @@ def read_song(folder: Path, maps: IdMaps, root: Path | None = None) -> Song:
     files = {name: texts.read_text(folder / name, root or folder, anomalies) for name in FILES}
     row: dict[str, Any] = {"id": folder.name}
     row |= texts.parse_meta(files["meta_info"], anomalies, slash=not _V1_NAME.fullmatch(folder.name))
-    row |= _descriptions(folder, files, maps, anomalies)
-    row["structure"] = texts.parse_structure(files["str_lyric"], files["str_rhyme"], folder, anomalies)
-    row["timed_lyrics"] = texts.parse_raw(files["raw_lyric"], anomalies)
-    row["timed_sections"] = texts.parse_tokens(files["tknz_json"], folder / "tknz_json", anomalies)
-    texts.compare_raw(row, anomalies)
-    return Song(row, anomalies)
-
-
-def _descriptions(folder: Path, files: Mapping[str, str], maps: IdMaps, anomalies: Counter[str]) -> dict[str, Any]:
-    read: dict[str, tuple[str, dict[str, Any]]] = {}
+    read: dict[str, dict[str, Any]] = {}
     for expected, name in DESCRIPTION_FILES.items():
         answers = _Answers(folder / name, files[name], maps, anomalies)
         group = answers.group
         if group in read:
             raise BrokenSongError("unparsable", folder / name, f"both description files hold {group} answers")
         anomalies["groups_swapped"] += group != expected and expected == "professional"
-        read[group] = (name, answers.description(group))
-    return {group: read[group][1] for group in DIMENSIONS}
+        read[group] = answers.description(group)
+    row |= {group: read[group] for group in DIMENSIONS}
+    row["structure"] = texts.parse_structure(files["str_lyric"], files["str_rhyme"], folder, anomalies)
+    row["timed_lyrics"] = texts.parse_raw(files["raw_lyric"], anomalies)
+    row["timed_sections"] = texts.parse_tokens(files["tknz_json"], folder / "tknz_json", anomalies)
+    texts.compare_raw(row, anomalies)
+    return Song(row, anomalies)
 
 
 class _Answers:

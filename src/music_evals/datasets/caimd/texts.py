@@ -16,20 +16,6 @@ from music_evals.datasets.caimd.schema import SECTION_TYPES, section_row
 from music_evals.errors import InvalidLyricsError, UnreadableFileError
 from music_evals.yaml_files import packaged_yaml
 
-__all__ = [
-    "ANOMALIES",
-    "BROKEN",
-    "MAX_FILE_BYTES",
-    "BrokenSongError",
-    "compare_raw",
-    "parse_meta",
-    "parse_object",
-    "parse_raw",
-    "parse_structure",
-    "parse_tokens",
-    "read_text",
-]
-
 MAX_FILE_BYTES: Final = 4 * 2**20
 """Files of songs have some kilobytes, the lists of the release less than 100; a wrong file must not fill the memory."""
 
@@ -55,19 +41,6 @@ class BrokenSongError(UnreadableFileError):
 def read_text(path: Path, root: Path | None, anomalies: Counter[str] | None = None) -> str:
     """Read a file of the release whole, without byte order mark and carriage returns."""
     counts = Counter[str]() if anomalies is None else anomalies
-    _check_file(path, root)
-    try:
-        text = path.read_bytes().decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise BrokenSongError("not_utf8", path, f"not UTF-8 at byte {error.start}") from error
-    except OSError as error:
-        raise BrokenSongError("forbidden_file", path, f"cannot be read ({error.strerror})") from error
-    counts["byte_order_mark"] += text.startswith("\ufeff")
-    counts["carriage_return"] += "\r" in text
-    return text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
-
-
-def _check_file(path: Path, root: Path | None) -> None:
     try:
         facts = path.stat()
     except OSError:
@@ -78,6 +51,15 @@ def _check_file(path: Path, root: Path | None) -> None:
         raise BrokenSongError("forbidden_file", path, "a link that leads out of the release")
     if facts.st_size > MAX_FILE_BYTES:
         raise BrokenSongError("too_large", path, f"{facts.st_size} bytes, expected at most {MAX_FILE_BYTES}")
+    try:
+        text = path.read_bytes().decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise BrokenSongError("not_utf8", path, f"not UTF-8 at byte {error.start}") from error
+    except OSError as error:
+        raise BrokenSongError("forbidden_file", path, f"cannot be read ({error.strerror})") from error
+    counts["byte_order_mark"] += text.startswith("\ufeff")
+    counts["carriage_return"] += "\r" in text
+    return text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
 
 
 def parse_object(text: str, path: Path) -> dict[str, Any]:

@@ -19,53 +19,23 @@ from __future__ import annotations
 import importlib.resources
 import json
 import random
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from music_evals.csv_files import csv_rows
+from music_evals.datasets import tune_files
 from music_evals.datasets.families import BAR_LINES, pair_overlaps
+from music_evals.datasets.irish_folk import leakage
 from music_evals.datasets.irish_folk.folk_rnn import PUBLISHED, read_folk_rnn, song_counts
-from music_evals.datasets.irish_folk.leakage import (
-    pickup_check,
-    same_titles,
-    split_leakage,
-    threshold_table,
-    title_check,
-)
-from music_evals.datasets.irish_folk.music21_tunes import (
-    CLEARED_COLLECTIONS,
-    COLLECTIONS,
-    corpus_folder,
-    read_tunes,
-    tune_sources,
-)
-from music_evals.datasets.tune_files import (
-    Placed,
-    families_of,
-    place,
-    place_as,
-    shown_on,
-    split_counts,
-    write_tunes,
-    write_whole,
-)
+from music_evals.datasets.pieces import Reading, Source, read_pieces, with_own_names
+from music_evals.datasets.tunes import Tune
 from music_evals.deprecation import module_getattr
 from music_evals.errors import InvalidInputError, NoDataError, importing
 from music_evals.files import Store, cache_folder
-
-__all__ = [
-    "CLEARED",
-    "StoredSplits",
-    "build_folk_rnn",
-    "build_music21",
-    "measure_leakage",
-    "place_of",
-    "prepare",
-    "rebuild",
-    "stored_splits",
-]
+from music_evals.symbolic.notation import abc_fields, split_abc
 
 PREPARED = {"music21_folk": "prepare", "small": "prepare", "folk_rnn": "prepare", "folk_rnn_small": "prepare"}
 
@@ -78,6 +48,64 @@ SMALL = {"train": 136, "validation": 17, "test": 18}
 SEED = 42
 BUILDS = {"music21": 3, "folk_rnn": 4}
 """Raised when what is built of a source changes, so that no older copy in a cache is taken for it."""
+
+
+COLLECTIONS = {
+    "airdsAirs": "A Selection of Scotch, English, Irish and Foreign Airs (J. Aird, Glasgow 1778-1801)",
+    "oneills1850": "O'Neill's Music of Ireland (F. O'Neill, Chicago 1903)",
+    "ryansMammoth": "Ryan's Mammoth Collection (E. Howe, Boston 1883)",
+}
+"""Folder in music21's corpus -> the book."""
+
+CLEARED_COLLECTIONS = frozenset({"ryansMammoth"})
+"""Those whose terms were found clear enough to pass on what is made of them; the card says why."""
+
+METERS = {"C": "4/4", "C|": "2/2", "4/4": "4/4", "2/2": "2/2"}
+"""The meters that are taken, as ABC writes them; both have four quarters."""
+
+
+def corpus_folder() -> Path:
+    """Return the folder of the corpus in the installed music21."""
+    with importing("symbolic", "reading the folk tunes of music21"):
+        import music21
+    return Path(music21.__file__).parent / "corpus"
+
+
+def tune_sources(corpus: Path) -> list[Source]:
+    """Return the tunes whose header and body name none but the meters that are taken, sorted by collection and file."""
+    sources = []
+    for collection in COLLECTIONS:
+        paths = sorted((corpus / collection).glob("*.abc"))
+        if not paths:
+            raise NoDataError(
+                f"the corpus of the installed music21 holds no {collection}; some system packages leave it out: "
+                "install music21 with pip"
+            )
+        for path in paths:
+            texts = split_abc(path)
+            for text in texts:
+                meters = {meter.strip('" ') for meter in abc_fields(text, "M")}
+                if meters and meters <= METERS.keys():
+                    number = "".join(f"/{field}" for field in abc_fields(text, "X")[:1]) if len(texts) > 1 else ""
+                    sources.append(Source(f"{collection}/{path.stem}{number}", collection, ".abc", text.encode()))
+    return with_own_names(sources)  # files may hold two transcriptions of a page
+
+
+def read_tunes(
+    sources: Sequence[Source], *, store: Store | None = None, progress: Callable[[int, int], object] | None = None
+) -> tuple[list[Tune], dict[str, int]]:
+    """Read tunes, and count by collection how many were taken, and what was left out and why."""
+    tunes: list[Tune] = []
+    counts = Counter[str]()
+    for source, piece in zip(sources, read_pieces(sources, Reading(), store=store, progress=progress), strict=True):
+        counts[f"{source.collection}: in 4/4 or 2/2"] += 1
+        if piece.left_out:
+            counts[f"{source.collection}: left out ({piece.left_out.partition(':')[0]})"] += 1
+        else:
+            counts[f"{source.collection}: taken"] += 1
+            counts[f"{source.collection}: taken, repeats as written"] += piece.as_written
+            tunes.extend(piece.tunes)
+    return tunes, dict(sorted(counts.items()))
 
 
 class StoredSplits(NamedTuple):
@@ -121,14 +149,15 @@ def place_of(source: str) -> Path:
     return cache_folder("datasets") / name
 
 
-def place_music21() -> tuple[list[Placed], dict[str, int]]:
+def place_music21() -> tuple[list[tune_files.Placed], dict[str, int]]:
     """Read and group the tunes of music21, each family in its split; some minutes, with bars on stderr."""
     from tqdm import tqdm
 
     with tqdm(desc="reading the folk tunes of music21", unit="tune") as bar:
         store = Store(cache_folder("pieces"))
-        tunes, counts = read_tunes(tune_sources(corpus_folder()), store=store, progress=shown_on(bar))
-    return place_as(tunes, families_of(tunes, BAR_LINES), stored_splits().splits), counts  # bars are those of the page
+        tunes, counts = read_tunes(tune_sources(corpus_folder()), store=store, progress=tune_files.shown_on(bar))
+    families = tune_files.families_of(tunes, BAR_LINES)  # bars are those of the page
+    return tune_files.place_as(tunes, families, stored_splits().splits), counts
 
 
 def build_music21(folder: Path) -> dict[str, Any]:
@@ -136,7 +165,7 @@ def build_music21(folder: Path) -> dict[str, Any]:
     placed, counts = place_music21()
     small = stored_splits().small
     configs = {"music21_folk": placed, "small": [item for item in placed if item.tune.name in small]}
-    return write_whole(
+    return tune_files.write_whole(
         folder, configs, "Folk tunes inside music21, built from the installed package", music21_facts(configs, counts)
     )
 
@@ -146,15 +175,15 @@ def rebuild(folder: Path) -> dict[str, Any]:
     prepare("music21_folk")
     placed, counts = place_music21()
     configs = {CLEARED: cleared_only(placed)}
-    return write_tunes(folder, configs, **music21_facts(configs, counts))
+    return tune_files.write_tunes(folder, configs, **music21_facts(configs, counts))
 
 
-def music21_facts(configs: dict[str, list[Placed]], counts: dict[str, int]) -> dict[str, Any]:
+def music21_facts(configs: dict[str, list[tune_files.Placed]], counts: dict[str, int]) -> dict[str, Any]:
     """Return what the manifest says beside its files."""
     return {
         "version": BUILDS["music21"],
         "source": f"music21 {version('music21')} corpus, {', '.join(COLLECTIONS)}",
-        "counts": {config: split_counts(items) for config, items in configs.items()},
+        "counts": {config: tune_files.split_counts(items) for config, items in configs.items()},
         "families": {config: len({item.family for item in items}) for config, items in configs.items()},
         "books": {
             config: {
@@ -183,9 +212,9 @@ def build_folk_rnn(archive: Path, folder: Path | None = None) -> dict[str, Any]:
             archive,
             store=Store(cache_folder("pieces")),
             unpacked=lambda n: files.update(n - files.n),
-            progress=shown_on(bar),
+            progress=tune_files.shown_on(bar),
         )
-    placed = place(contents.tunes, families_of(contents.tunes), seed=SEED)
+    placed = tune_files.place(contents.tunes, tune_files.families_of(contents.tunes), seed=SEED)
     configs = {"folk_rnn": placed, "folk_rnn_small": draw_small(placed)}
     facts = {
         "version": BUILDS["folk_rnn"],
@@ -194,9 +223,9 @@ def build_folk_rnn(archive: Path, folder: Path | None = None) -> dict[str, Any]:
         "found": song_counts(contents.tunes),
         "filters": [[step.name, step.n_before, step.n_removed, step.n_kept] for step in contents.filters.steps],
         "left_out": contents.left_out,
-        "counts": {config: split_counts(items) for config, items in configs.items()},
+        "counts": {config: tune_files.split_counts(items) for config, items in configs.items()},
     }
-    return write_whole(target, configs, "Tunes of folk-rnn's archive", facts)
+    return tune_files.write_whole(target, configs, "Tunes of folk-rnn's archive", facts)
 
 
 def measure_leakage() -> str:
@@ -205,21 +234,21 @@ def measure_leakage() -> str:
     tunes = [item.tune for item in placed]
     overlaps = pair_overlaps([tune.tokens for tune in tunes], offsets=BAR_LINES)
     study = {
-        **split_leakage(tunes, [item.split for item in placed], seed=SEED),
+        **leakage.split_leakage(tunes, [item.split for item in placed], seed=SEED),
         "pairs_compared": len(overlaps),
-        "same_title": title_check(overlaps, same_titles(tunes)),
-        "pickups": pickup_check(tunes, overlaps, seed=SEED),
-        "thresholds": threshold_table(tunes, overlaps, (0.2, 0.25, 0.3, 0.4, 0.5), seed=SEED),
+        "same_title": leakage.title_check(overlaps, leakage.same_titles(tunes)),
+        "pickups": leakage.pickup_check(tunes, overlaps, seed=SEED),
+        "thresholds": leakage.threshold_table(tunes, overlaps, (0.2, 0.25, 0.3, 0.4, 0.5), seed=SEED),
     }
     return json.dumps(study, indent=2)
 
 
-def cleared_only(placed: Sequence[Placed]) -> list[Placed]:
+def cleared_only(placed: Sequence[tune_files.Placed]) -> list[tune_files.Placed]:
     """Return the tunes of the cleared collections, with the families and splits that they have among all."""
     return [item for item in placed if item.tune.collection in CLEARED_COLLECTIONS]
 
 
-def draw_small(placed: Sequence[Placed], *, seed: int = SEED) -> list[Placed]:
+def draw_small(placed: Sequence[tune_files.Placed], *, seed: int = SEED) -> list[tune_files.Placed]:
     """Draw `SMALL` tunes of each split, or all where there are fewer, and keep their order."""
     rng = random.Random(seed)
     sampled: set[str] = set()

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from music_evals.datasets.archives import read_archive
-from music_evals.datasets.jsb_chorales.counts import window_counts
+from music_evals.datasets.jsb_chorales.build import window_counts
 from music_evals.datasets.pieces import Piece, Reading, Source, read_pieces
 from music_evals.datasets.tunes import Tune
 from music_evals.deprecation import module_getattr

@@ -15,10 +15,7 @@ from music_evals.annotations import MUSIB_LAYOUT, REST
 from music_evals.datasets.families import ANY_OFFSET, BAR_LINES, OVERLAP, OVERLAP_ANYWHERE, link, pair_overlaps
 from music_evals.datasets.near_copies import NEAR, near_train
 from music_evals.datasets.tune_files import split_families
-from music_evals.datasets.tunes import Training, Tune
-from music_evals.datasets.windows import cut_windows, middle_keys
-
-__all__ = ["leaked_shares", "pickup_check", "same_titles", "split_leakage", "threshold_table", "title_check"]
+from music_evals.datasets.tunes import Training, Tune, cut_windows, middle_keys
 
 # Words that say what kind of tune it is, or that are left out as often as not.
 _KINDS = {

@@ -9,8 +9,6 @@ from music_evals.annotations import DRUMS, Key
 from music_evals.datasets.known_edits.harmony import chord_pitch_classes
 from music_evals.datasets.known_edits.pieces import TPQ, Note, Part, Piece, Span, articulate, merge_spans, tidy
 
-__all__ = ["Plan", "Texture", "arpeggio", "arrange", "drum_bar", "nearest", "spread"]
-
 DRUM_KEYS = {"kick": 36, "snare": 38, "rim": 37, "clap": 39, "hat": 42, "open": 46, "ride": 51, "crash": 49, "tom": 45}
 """Names of the patterns -> keys of the General MIDI drum kit."""
 

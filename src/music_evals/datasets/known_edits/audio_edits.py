@@ -84,6 +84,8 @@ def stretch(samples: Samples, sample_rate: int, *, factor: float) -> Samples:
     # ms beside, where it continues best what was laid down before it: no time is off by more than that.
     # Source: W. Verhelst and M. Roelands, "An overlap-add technique based on waveform similarity (WSOLA) for high
     # quality time-scale modification of speech", ICASSP 1993.
+    from scipy.signal import correlate
+
     hop = round(_WINDOW_SEC * sample_rate / 2)
     reach = round(_SEARCH_SEC * sample_rate)
     n_out = round(len(samples) / factor)
@@ -96,23 +98,18 @@ def stretch(samples: Samples, sample_rate: int, *, factor: float) -> Samples:
         if ideal + 2 * hop + reach > len(padded):
             break
         around = padded[ideal - reach : ideal + 2 * hop + reach]
-        best = ideal - reach + _most_similar(around, follow)
+        # where a stretch of it correlates best with what follows, the nearer the better
+        products = correlate(around, follow, mode="valid")
+        energy = np.concatenate([[0.0], np.cumsum(around.astype(np.float64) ** 2)])
+        norms = np.sqrt(np.maximum(energy[len(follow) :] - energy[: -len(follow)], 1e-9))
+        away = np.linspace(-1, 1, len(products)) ** 2
+        likeness = products / (norms * np.linalg.norm(follow) + 1e-9) - _DRIFT_COST * away
+        best = ideal - reach + int(np.argmax(likeness))
         out[index * hop : index * hop + 2 * hop] += window * padded[best : best + 2 * hop]
         follow = padded[best + hop : best + 3 * hop]
         if len(follow) < 2 * hop:
             break
     return out[hop : hop + n_out]
-
-
-def _most_similar(around: Samples, wanted: Samples) -> int:
-    """Return where in `around` a stretch correlates best with `wanted`."""
-    from scipy.signal import correlate
-
-    products = correlate(around, wanted, mode="valid")
-    energy = np.concatenate([[0.0], np.cumsum(around.astype(np.float64) ** 2)])
-    norms = np.sqrt(np.maximum(energy[len(wanted) :] - energy[: -len(wanted)], 1e-9))
-    away = np.linspace(-1, 1, len(products)) ** 2
-    return int(np.argmax(products / (norms * np.linalg.norm(wanted) + 1e-9) - _DRIFT_COST * away))
 
 
 OPERATIONS: dict[str, Callable[..., Samples]] = {

@@ -38,24 +38,6 @@ from music_evals.protocols import RENDERERS
 from music_evals.symbolic.midi import read_midi, write_midi
 from music_evals.yaml_files import packaged_yaml
 
-__all__ = [
-    "SMALL_EDITS",
-    "SMALL_PIECES",
-    "Edit",
-    "annotations",
-    "build_configs",
-    "chroma",
-    "compose_piece",
-    "features",
-    "iter_edits",
-    "left_out",
-    "load_rows",
-    "render",
-    "render_pair",
-    "row_of",
-    "score",
-]
-
 RENDERED = {"known_edits": "render_pair"}
 
 LOGGER = logging.getLogger(__name__)
@@ -251,14 +233,8 @@ def load_rows(
 ) -> Any:
     """Load one split of the data set as a `datasets.Dataset`; its rows are what the other functions here take.
 
-    Parameters
-    ----------
-    config, split
-        ``"default"`` with ``"tuning"`` and ``"held_out"``, or ``"small"`` with ``"test"``. Others raise
-        `UnknownNameError`.
-    dataset
-        A name as `repositories.find_repository` finds it, a folder, or an id on the Hub.
-
+    There are ``"default"`` with ``"tuning"`` and ``"held_out"``, and ``"small"`` with ``"test"``; others raise
+    `UnknownNameError`.
     """
     return load_split(dataset, config, split)
 
@@ -310,28 +286,9 @@ def render(
 
     Recordings are mono WAV files of 32-bit floats at 22.05 kHz, so that a lower level stays what it is. Their names are
     made of what they hold: all edits of a piece share the file of the source, and processes that render the same at one
-    time write the same.
-
-    Parameters
-    ----------
-    row
-        Of the data set.
-    renderer
-        ``"additive"`` (needs nothing) or ``"fluidsynth"`` (needs FluidSynth and a General MIDI soundfont).
-    which
-        ``"reference"`` or ``"estimate"``.
-    cache
-        Folder; None is ``$MUSIC_EVALS_CACHE/known_edits``, or ``~/.cache/music_evals/known_edits``.
-
-    Raises
-    ------
-    UnknownNameError
-        No such renderer or side.
-    MissingBackendError
-        FluidSynth or a soundfont is missing.
-    OutputError
-        Neither the cache nor a temporary folder can be written to.
-
+    time write the same. The renderer is ``"additive"``, which needs nothing, or ``"fluidsynth"``, which raises
+    `MissingBackendError` without FluidSynth and a soundfont; `which` is ``"reference"`` or ``"estimate"``; the cache is
+    ``$MUSIC_EVALS_CACHE/known_edits`` or ``~/.cache/music_evals/known_edits``.
     """
     midi: bytes = row[f"{_side(which)}_midi"]
     operations = row["operations"] if which == "estimate" else "[]"

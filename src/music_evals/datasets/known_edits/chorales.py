@@ -10,8 +10,6 @@ from music_evals.datasets.bach_corpus import VOICES, Chorale, read_chorale
 from music_evals.datasets.known_edits.harmony import NO_TRIAD, QUALITIES, chord_label
 from music_evals.datasets.known_edits.pieces import TPQ, Note, Part, Piece, Span, articulate, merge_spans
 
-__all__ = ["CHORALES", "chord_of", "set_chorale"]
-
 _VELOCITIES = (92, 72, 72, 80)
 _BREATH = TPQ // 2
 

@@ -7,19 +7,6 @@ from collections.abc import Collection, Mapping
 
 from music_evals.annotations import Key
 
-__all__ = [
-    "NAMES",
-    "NO_TRIAD",
-    "QUALITIES",
-    "chord_label",
-    "chord_pitch_classes",
-    "from_roman",
-    "parse_chord",
-    "relabel",
-    "scale_of",
-    "transpose_label",
-]
-
 NAMES = ("C", "C#", "D", "Eb", "E", "F", "F#", "G", "Ab", "A", "Bb", "B")
 
 QUALITIES: dict[str, tuple[int, ...]] = {

@@ -26,8 +26,6 @@ from music_evals.datasets.known_edits.harmony import (
 from music_evals.datasets.known_edits.pieces import TPQ, Note, Part, Piece, Span, merge_spans, splice
 from music_evals.datasets.programs import BENCHMARK_PROGRAMS, FAMILIES, programs_of
 
-__all__ = ["EDITS", "Edited", "apply_edit"]
-
 Operations = list[dict[str, Any]]
 
 _MELODIC_FAMILIES = ("organ", "strings", "ensemble", "brass", "reed", "pipe", "synth_lead")
@@ -264,9 +262,6 @@ def _melody_removed(piece: Piece, strength: float, rng: random.Random) -> _Resul
     return result, [], "Take out the melody." if strength == 1 else "Take out the melody in half of the bars."
 
 
-Bars = Sequence[tuple[int, int]]
-
-
 def _reharmonised(piece: Piece, share: float, rng: random.Random) -> _Result:
     """Replace a share of the chords by other triads of the key, and the accompaniment with them."""
     # Each chord tone moves to the tone of the new chord in its place (root, third, fifth; a seventh to the root), any
@@ -278,10 +273,19 @@ def _reharmonised(piece: Piece, share: float, rng: random.Random) -> _Result:
         for index, chord in enumerate(piece.chords)
     ]
 
-    def follow(part: Part) -> Part:
-        return part.with_notes(_follow(note, piece.chords, new) for note in part.notes)
+    def follow(note: Note) -> Note:
+        index = next(i for i, chord in enumerate(piece.chords) if chord.start <= note.onset < chord.end)
+        if new[index].label == piece.chords[index].label:
+            return note
+        before, after = chord_pitch_classes(piece.chords[index].label), chord_pitch_classes(new[index].label)
+        if note.pitch % 12 in before:
+            place = before.index(note.pitch % 12)
+            return note._replace(pitch=nearest(after[place if place < len(after) else 0], note.pitch))
+        pitches = (nearest(tone, note.pitch) for tone in after)
+        return note._replace(pitch=min(pitches, key=lambda pitch: abs(pitch - note.pitch)))
 
-    result = dataclasses.replace(piece.map_parts(follow, ["chords", "voice", "bass"]), chords=merge_spans(new))
+    followed = piece.map_parts(lambda part: part.with_notes(map(follow, part.notes)), ["chords", "voice", "bass"])
+    result = dataclasses.replace(followed, chords=merge_spans(new))
     return result, [], f"Keep the melody and the key, but replace {_share(share)} of the chords."
 
 
@@ -308,17 +312,6 @@ def _substitutes(piece: Piece, chord: Span) -> list[str]:
         return sum(ticks for pitch_class, ticks in sounding if pitch_class in chord_pitch_classes(label))
 
     return sorted(others, key=held, reverse=True)
-
-
-def _follow(note: Note, old: Sequence[Span], new: Sequence[Span]) -> Note:
-    index = next(i for i, chord in enumerate(old) if chord.start <= note.onset < chord.end)
-    if new[index].label == old[index].label:
-        return note
-    before, after = chord_pitch_classes(old[index].label), chord_pitch_classes(new[index].label)
-    if note.pitch % 12 in before:
-        place = before.index(note.pitch % 12)
-        return note._replace(pitch=nearest(after[place if place < len(after) else 0], note.pitch))
-    return note._replace(pitch=min((nearest(tone, note.pitch) for tone in after), key=lambda p: abs(p - note.pitch)))
 
 
 def _melody_ornamented(piece: Piece, share: float, rng: random.Random) -> _Result:
@@ -380,14 +373,13 @@ def _melody_replaced(piece: Piece, strength: float, rng: random.Random) -> _Resu
     return piece.map_parts(lambda part: part.with_notes(notes), ["melody"]), [], sentence
 
 
-def _silenced(part: Part, bars: Bars) -> Part:
+def _silenced(part: Part, bars: Sequence[tuple[int, int]]) -> Part:
     """Leave out what sounds in some bars; a note held into one of them ends at its bar line."""
     notes = []
     for note in part.notes:
-        if any(start <= note.onset < end for start, end in bars):
-            continue
-        ends = [start for start, _ in bars if note.onset < start < note.end]
-        notes.append(note._replace(duration=min([note.end, *ends]) - note.onset))
+        if not any(start <= note.onset < end for start, end in bars):
+            ends = [start for start, _ in bars if note.onset < start < note.end]
+            notes.append(note._replace(duration=min([note.end, *ends]) - note.onset))
     return part.with_notes(notes)
 
 

@@ -20,8 +20,6 @@ from music_evals.annotations import Chords, Features, Melody
 from music_evals.datasets.known_edits.harmony import transpose_label
 from music_evals.yaml_files import packaged_yaml
 
-__all__ = ["Kind", "declared", "half_of", "holds", "kinds", "pieces"]
-
 TOLERANCE_SEC = 0.05  # "same" in edits.yaml: times within 50 ms, where an edit moves single notes
 # the window of the boundary F-measure: a lead-in shorter than that leaves the form as it is
 SECTION_TOLERANCE_SEC = 0.5

@@ -17,8 +17,6 @@ import numpy.typing as npt
 from music_evals.annotations import Key, KeySignature, Score, Tempo, TimeSignature
 from music_evals.symbolic.notes import make_notes
 
-__all__ = ["TPQ", "Note", "Part", "Piece", "Span", "articulate", "beat_of", "merge_spans", "splice", "tidy"]
-
 TPQ = 480
 
 

@@ -17,8 +17,6 @@ from music_evals.datasets.known_edits.harmony import NAMES, chord_pitch_classes,
 from music_evals.datasets.known_edits.pieces import TPQ, Note, Piece, Span, beat_of
 from music_evals.yaml_files import packaged_yaml
 
-__all__ = ["Song", "compose", "songs"]
-
 # Rhythms of a bar in eighths; negative is a rest. The last ones of a row close a phrase.
 _CELLS: dict[tuple[int, int], tuple[tuple[tuple[int, ...], ...], tuple[tuple[int, ...], ...]]] = {
     (4, 4): (
@@ -81,7 +79,12 @@ def compose(name: str) -> Piece:
     key = Key(NAMES.index(song.tonic), song.mode)
     numerator, denominator = song.meter
     bar = 4 * TPQ * numerator // denominator
-    material = {label: _block(name, label, block, key, song.meter) for label, block in song.blocks.items()}
+    material = {}  # length, chords and melody of each kind of section
+    for label, block in song.blocks.items():
+        harmony = [span._replace(label=from_roman(span.label, key.tonic)) for span in spread(block.chords, 0, bar)]
+        n_bars = block.chords.count("|") + 1
+        grown = grow_melody(harmony, n_bars, song.meter, key, random.Random(f"{name}/{label}"))
+        material[label] = n_bars * bar, harmony, grown
     melody: list[Note] = []
     chords: list[Span] = []
     sections: list[Span] = []
@@ -103,14 +106,6 @@ def compose(name: str) -> Piece:
         mspq=round(6e7 / song.bpm * TPQ / beat_of(song.meter)),
         key=key,
     )
-
-
-def _block(name: str, label: str, block: Block, key: Key, meter: tuple[int, int]) -> tuple[int, list[Span], list[Note]]:
-    """Return length, chords and melody of a kind of section."""
-    bar = 4 * TPQ * meter[0] // meter[1]
-    harmony = [span._replace(label=from_roman(span.label, key.tonic)) for span in spread(block.chords, 0, bar)]
-    n_bars = block.chords.count("|") + 1
-    return n_bars * bar, harmony, grow_melody(harmony, n_bars, meter, key, random.Random(f"{name}/{label}"))
 
 
 def grow_melody(

@@ -15,8 +15,6 @@ from music_evals.datasets.known_edits.labels import declared, half_of, kinds
 from music_evals.datasets.known_edits.pieces import Piece
 from music_evals.errors import InvalidInputError
 
-__all__ = ["fill_card", "kind_table", "label_table", "piece_table"]
-
 
 def fill_card(card: str, tables: Mapping[str, str]) -> str:
     """Return a card with tables put between their markers, ``<!-- table: NAME -->`` and ``<!-- end of table -->``."""

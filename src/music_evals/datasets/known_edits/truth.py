@@ -18,8 +18,6 @@ from music_evals.audio.rendering import RELEASE_SEC
 from music_evals.datasets.known_edits.harmony import transpose_label
 from music_evals.datasets.known_edits.pieces import Piece
 
-__all__ = ["HOP_SEC", "f0_track", "features_of", "moved", "parts_of", "velocity_chroma"]
-
 HOP_SEC = 512 / 22050  # the hop of the chroma and pitch extractors
 _DECIMALS = 6
 
@@ -31,11 +29,15 @@ def features_of(piece: Piece) -> Features:
     last = max(note.end for part in piece.parts for note in part.notes)
     duration = _rounded(piece.seconds(last)).item() + RELEASE_SEC
     melody = Melody(_intervals(piece, piece.melody.notes), np.array([float(n.pitch) for n in piece.melody.notes]))
+    # a short first bar is a pickup and ends on a beat, every other bar begins on one
+    beats: list[int] = []
+    for start, end in piece.bar_spans():
+        beats += range(start + (end - start) % piece.beat if start == 0 else start, end, piece.beat)
     sections = _intervals(piece, [(span.start, span.end) for span in piece.sections])
     sections[-1, 1] = duration
     return Features(
         duration,
-        beats=Beats(_rounded(piece.seconds(_beat_ticks(piece))), piece.bpm),
+        beats=Beats(_rounded(piece.seconds(beats)), piece.bpm),
         key=piece.key,
         chords=Chords(
             _intervals(piece, [(span.start, span.end) for span in piece.chords]),
@@ -55,15 +57,6 @@ def _intervals(piece: Piece, spans: Sequence[Any]) -> FloatArray:
     """Return start and end in seconds, shape (n, 2), of notes or of (start, end) in ticks."""
     ticks = [(span[0], span.end if hasattr(span, "pitch") else span[1]) for span in spans]
     return _rounded(piece.seconds(np.array(ticks, dtype=np.float64).reshape(-1, 2)))
-
-
-def _beat_ticks(piece: Piece) -> list[int]:
-    """Return where beats are: a short first bar is a pickup and ends on a beat, every other bar begins on one."""
-    ticks: list[int] = []
-    for start, end in piece.bar_spans():
-        first = start + (end - start) % piece.beat if start == 0 else start
-        ticks += range(first, end, piece.beat)
-    return ticks
 
 
 def f0_track(melody: Melody, duration_sec: float) -> F0Track:

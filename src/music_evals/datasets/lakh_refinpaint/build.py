@@ -26,20 +26,7 @@ from music_evals.errors import FileTooLargeError, InvalidInputError, MusicEvalsE
 from music_evals.files import write_atomically
 from music_evals.symbolic.midi import read_midi, write_midi
 
-__all__ = [
-    "BARS",
-    "CONFIDENCES",
-    "CONFIGS",
-    "MOST_NOTES",
-    "N_BARS",
-    "N_PIECES",
-    "attach",
-    "build_config",
-    "features",
-    "unsuitable",
-    "write_sources",
-    "write_stand_in",
-]
+__all__ = ["CONFIGS", "attach", "build_config", "features", "unsuitable", "write_sources", "write_stand_in"]
 
 CONFIGS: Final = ("lakh", "stand_in")
 """Names of the configs; `stand_in` is our own."""
@@ -115,20 +102,10 @@ def attach(rows: Iterable[Row], root: str | Path, *, md5s: Sequence[str] = ()) -
     as in ``lmd_full``), in the order of these names, the first six whose content has that MD5 and that are not
     `unsuitable`. They have the MD5 of their piece as ``excerpt`` and ``midi_md5``.
 
-    Parameters
-    ----------
-    rows, root
-        Of one of `CONFIGS`, and the copy; for ``stand_in`` the folder that `write_stand_in` wrote to.
-    md5s
-        Six MD5s to take in place of those that the rule finds, for ``lakh`` alone.
-
-    Raises
-    ------
-    NoDataError
-        The folder does not exist, or holds fewer than six suitable files (none of the named ones; of ``stand_in``).
-    InvalidInputError
-        `md5s` are not six different MD5s, go with ``stand_in``, or name a piece that is `unsuitable`.
-
+    For ``stand_in`` the root is the folder that `write_stand_in` wrote to. `md5s` are six MD5s to take in place of
+    those that the rule finds, for ``lakh`` alone. `NoDataError`: the folder does not exist, or holds fewer than six
+    suitable files (none of the named ones; of ``stand_in``). `InvalidInputError`: `md5s` are not six different MD5s, go
+    with ``stand_in``, or name a piece that is `unsuitable`.
     """
     folder, wanted = Path(root), list(rows)
     if not folder.is_dir():

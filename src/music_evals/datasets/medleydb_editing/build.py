@@ -23,8 +23,6 @@ from music_evals.datasets.edit_sources import STAND_IN_PIECES, Attached
 from music_evals.datasets.manifest import flat_features
 from music_evals.errors import UnreadableFileError
 
-__all__ = ["CONFIGS", "attach", "build_config", "features", "published_table"]
-
 CONFIGS = ("zeta", "vanilla", "stand_in")
 """Names of the configs; `stand_in` is our own."""
 
@@ -66,7 +64,24 @@ features = functools.partial(flat_features, _COLUMNS)
 def build_config(config: str) -> list[Row]:
     """Return the rows of a config."""
     if config == "stand_in":
-        return _stand_in_rows()
+        # each piece has half of the wishes, in turn
+        pieces = itertools.product(STAND_IN_PIECES, range(len(STAND_IN_WISHES) // 2))
+        return [
+            {
+                "id": f"stand_in_{number:04d}",
+                "excerpt": piece,
+                "audio_file": f"{piece}.wav",
+                "audio_sha256": None,
+                "instruction": wish,
+                "source_prompt": f"A {piece.removeprefix('song_')} piece.",
+                "target_prompt": result,
+                "needs_source": True,
+                "origin": "music_evals",
+            }
+            for number, ((piece, _), (wish, result)) in enumerate(
+                zip(pieces, itertools.cycle(STAND_IN_WISHES), strict=False)
+            )
+        ]
     sources, targets = _published()
     if config == "zeta":
         return [
@@ -97,28 +112,6 @@ def _published_row(config: str, number: int, excerpt: str, sentence: str) -> Row
         "needs_source": None,
         "origin": "MedleyMDPrompts",
     }
-
-
-def _stand_in_rows() -> list[Row]:
-    """Give each piece half of the wishes, in turn."""
-    half = len(STAND_IN_WISHES) // 2
-    wishes = itertools.cycle(STAND_IN_WISHES)
-    return [
-        {
-            "id": f"stand_in_{number:04d}",
-            "excerpt": piece,
-            "audio_file": f"{piece}.wav",
-            "audio_sha256": None,
-            "instruction": wish,
-            "source_prompt": f"A {piece.removeprefix('song_')} piece.",
-            "target_prompt": result,
-            "needs_source": True,
-            "origin": "music_evals",
-        }
-        for number, ((piece, _), (wish, result)) in enumerate(
-            zip(itertools.product(STAND_IN_PIECES, range(half)), wishes, strict=False)
-        )
-    ]
 
 
 @functools.cache

@@ -19,8 +19,6 @@ from music_evals.symbolic.melody import harmonise
 from music_evals.symbolic.notation import abc_fields, from_abc
 from music_evals.symbolic.notes import make_notes, sort_notes
 
-__all__ = ["MELODY", "PIECES", "TICKS_PER_QUARTER", "build_rows", "piece_score", "with_triads"]
-
 MELODY: Final = "melody"
 """Voice that every piece has."""
 
@@ -41,14 +39,7 @@ _LOWEST_ROOT: Final = 48  # roots of triads lie in MIDI 48..59
 
 
 def piece_score(name: str) -> Score:
-    """Return a piece, a children's song with triads.
-
-    Raises
-    ------
-    KeyError
-        No such piece; see `PIECES`.
-
-    """
+    """Return one of `PIECES`, a children's song with triads."""
     score = from_abc(_text(name), name=name)
     return with_triads(score) if PIECES[name] == "children's song" else score
 
@@ -56,11 +47,7 @@ def piece_score(name: str) -> Score:
 def with_triads(score: Score) -> Score:
     """Return a melody over triads in root position, one a beat, each as long as the beat, in a voice ``"chords"``.
 
-    Parameters
-    ----------
-    score
-        One voice in a stated key and one meter, which begins with a whole bar.
-
+    The score has one voice in a stated key and one meter, and begins with a whole bar.
     """
     key = score.key_signatures[0]
     tonic = (7 * key.fifths + (9 if key.minor else 0)) % 12
@@ -80,16 +67,15 @@ def with_triads(score: Score) -> Score:
 
 def build_rows() -> list[dict[str, Any]]:
     """Return the rows of all pieces, in the order of `PIECES`."""
-    return [_row(name, style) for name, style in PIECES.items()]
-
-
-def _row(name: str, style: str) -> dict[str, Any]:
-    text = _text(name)
-    title, composer, source = ("".join(abc_fields(text, letter)) for letter in "TCS")
-    facts = PieceFacts(
-        name, style, family=name, title=title, source=f"{composer}; {source}", licence="CC0-1.0", melody=MELODY
-    )
-    return row_of(piece_score(name), facts, ticks_per_quarter=TICKS_PER_QUARTER)
+    rows = []
+    for name, style in PIECES.items():
+        text = _text(name)
+        title, composer, source = ("".join(abc_fields(text, letter)) for letter in "TCS")
+        facts = PieceFacts(
+            name, style, family=name, title=title, source=f"{composer}; {source}", licence="CC0-1.0", melody=MELODY
+        )
+        rows.append(row_of(piece_score(name), facts, ticks_per_quarter=TICKS_PER_QUARTER))
+    return rows
 
 
 def _text(name: str) -> str:

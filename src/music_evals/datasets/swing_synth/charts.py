@@ -14,8 +14,6 @@ import numpy as np
 
 from music_evals.datasets.swing_synth.chords import Chord, pick
 
-__all__ = ["FORMS", "Chart", "draw_chart"]
-
 Bar = tuple[Chord, ...]
 
 FORMS: Final = {"blues": 12, "minor_blues": 12, "AABA": 32, "ABAC": 32, "sixteen": 16}

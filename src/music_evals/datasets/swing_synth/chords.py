@@ -8,8 +8,6 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-__all__ = ["QUALITIES", "Chord", "Quality", "pick"]
-
 
 @dataclasses.dataclass(frozen=True)
 class Quality:

@@ -14,8 +14,6 @@ import numpy as np
 
 from music_evals.datasets.swing_synth.chords import QUALITIES, Chord, pick
 
-__all__ = ["BASS_RANGE", "PIANO_RANGE", "Span", "Stroke", "comping", "movement", "next_voicing", "walking_bass"]
-
 BASS_RANGE: Final = (28, 55)  # E1 to G3
 PIANO_RANGE: Final = (48, 76)  # C3 to E5
 HALVES_PER_BAR: Final = 8

@@ -20,8 +20,6 @@ from music_evals.audio.io import load_channels
 from music_evals.errors import InvalidAudioError, MusicEvalsError, UnsupportedTypeError, importing, located
 from music_evals.files import reading
 
-__all__ = ["LOUDNESS", "Extraction", "Feature", "Source", "content_hash", "prepare"]
-
 Samples = npt.NDArray[np.float32]
 
 Source = str | os.PathLike[str] | bytes | Mapping[str, Any]
@@ -57,8 +55,25 @@ def prepare(
     place = given.path or "the recording"
     frames, own_rate = _decode(given, place)  # (n, channels)
     if loudness is not None:
-        frames = _normalised(frames, own_rate, loudness, place)
-    frames = _mixed(frames, channels, place)
+        with importing("models", "bringing recordings to one loudness"):
+            import pyloudnorm
+        if len(frames) < _BLOCK_SEC * own_rate or frames.shape[1] > _MOST_CHANNELS:
+            raise InvalidAudioError(
+                f"{place}: {len(frames) / own_rate:.2f} s in {frames.shape[1]} channels; loudness is defined from "
+                f"{_BLOCK_SEC} s on, for up to {_MOST_CHANNELS} channels; leave it out, or pass loudness=None"
+            )
+        own = pyloudnorm.Meter(own_rate).integrated_loudness(frames)
+        if not np.isfinite(own):
+            raise InvalidAudioError(
+                f"{place}: silent, its loudness is not defined; leave it out, or pass loudness=None"
+            )
+        frames = frames * np.float32(10 ** ((loudness - own) / 20))
+    if channels == 1:
+        frames = frames.mean(axis=1, keepdims=True)
+    elif frames.shape[1] > channels:
+        raise InvalidAudioError(f"{place}: {frames.shape[1]} channels, the encoder takes {channels}; mix it down first")
+    elif frames.shape[1] != channels:
+        frames = np.repeat(frames, channels, axis=1)
     if resample and own_rate != rate:
         import soxr
 
@@ -106,29 +121,6 @@ def _decode(given: _Given, place: str) -> tuple[Samples, int]:
             return load_channels(path)
         except MusicEvalsError as error:
             raise located(error, place) from error
-
-
-def _normalised(frames: Samples, rate: int, target: float, place: str) -> Samples:
-    with importing("models", "bringing recordings to one loudness"):
-        import pyloudnorm
-    if len(frames) < _BLOCK_SEC * rate or frames.shape[1] > _MOST_CHANNELS:
-        raise InvalidAudioError(
-            f"{place}: {len(frames) / rate:.2f} s in {frames.shape[1]} channels; loudness is defined from "
-            f"{_BLOCK_SEC} s on, for up to {_MOST_CHANNELS} channels; leave it out, or pass loudness=None"
-        )
-    loudness = pyloudnorm.Meter(rate).integrated_loudness(frames)
-    if not np.isfinite(loudness):
-        raise InvalidAudioError(f"{place}: silent, its loudness is not defined; leave it out, or pass loudness=None")
-    return frames * np.float32(10 ** ((target - loudness) / 20))
-
-
-def _mixed(frames: Samples, channels: int, place: str) -> Samples:
-    if channels == 1:
-        mono: Samples = frames.mean(axis=1, keepdims=True)
-        return mono
-    if frames.shape[1] > channels:
-        raise InvalidAudioError(f"{place}: {frames.shape[1]} channels, the encoder takes {channels}; mix it down first")
-    return frames if frames.shape[1] == channels else np.repeat(frames, channels, axis=1)
 
 
 Feature = npt.NDArray[np.float32]

@@ -227,17 +227,9 @@ class MusicEncoder(Extraction):
         self.about: Mapping[str, Any] = {**values, "identity": identity, "version": _VERSION}
 
     def features(self, source: Source) -> Feature:
-        """Return the vector of a recording, from the store where it is there.
+        """Return the vector of a recording, float32, shape (size,), from the store where it is there.
 
-        Parameters
-        ----------
-        source
-            A file, its bytes, or ``{"bytes", "path"}`` or ``{"array", "sampling_rate"}`` of a data set.
-
-        Returns
-        -------
-        numpy.ndarray
-            float32, shape (size,).
+        The source is a file, its bytes, or ``{"bytes", "path"}`` or ``{"array", "sampling_rate"}`` of a data set.
 
         Raises
         ------
@@ -311,8 +303,18 @@ def load_music_encoder(
         settings = EncoderSettings(settings)
     if settings.info.kind == "precomputed":
         return PrecomputedFeatures(settings.name, settings.info.size if settings.size is None else settings.size)
-    place = choose_device(device)
-    network, identity = _load_network(settings, trust_remote_code=trust_remote_code)
+    place, info = choose_device(device), settings.info
+    model = settings.model or info.model
+    own = info.processor if settings.model is None else ""
+    origin = Origin(model, settings.revision, settings.processor or own or model, trust_remote_code)
+    network: Transformer | Encodec
+    if info.kind == "encodec":
+        codec, identity = load_encodec(origin)
+        network = Encodec(codec, bandwidth=settings.bandwidth, pooling=settings.pooling)
+    else:
+        loaded, extractor, identity = load_mert(origin) if info.kind == "mert" else load_data2vec(origin)
+        window = info.window_seconds if settings.window_seconds is None else settings.window_seconds
+        network = Transformer(loaded, extractor, layer=settings.layer, window_seconds=window, pad=settings.pad)
     network.model.to(place)
     folder = (cache_folder(_CACHE) if cache else None) if isinstance(cache, bool) else cache
     store = None if folder is None else Store(folder)
@@ -330,17 +332,3 @@ def make_encoder(
     """Load an encoder as `load_music_encoder` does, by what the registry of `protocols.MUSIC_ENCODERS` hands over."""
     settings = EncoderSettings(name, model=model, revision=revision)
     return load_music_encoder(settings, device=device, trust_remote_code=trust_remote_code)
-
-
-def _load_network(settings: EncoderSettings, *, trust_remote_code: bool) -> tuple[Transformer | Encodec, str]:
-    info = settings.info
-    model = settings.model or info.model
-    own = info.processor if settings.model is None else ""
-    origin = Origin(model, settings.revision, settings.processor or own or model, trust_remote_code)
-    if info.kind == "encodec":
-        codec, identity = load_encodec(origin)
-        return Encodec(codec, bandwidth=settings.bandwidth, pooling=settings.pooling), identity
-    loader = load_mert if info.kind == "mert" else load_data2vec
-    loaded, extractor, identity = loader(origin)
-    window = info.window_seconds if settings.window_seconds is None else settings.window_seconds
-    return Transformer(loaded, extractor, layer=settings.layer, window_seconds=window, pad=settings.pad), identity

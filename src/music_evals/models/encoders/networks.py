@@ -11,7 +11,6 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 import numpy.typing as npt
 import torch
-from torch import Tensor
 
 from music_evals.errors import (
     InvalidAudioError,
@@ -22,8 +21,6 @@ from music_evals.errors import (
 )
 from music_evals.lyrics.model_files import find_model, unavailable
 from music_evals.numerics import one_thread
-
-__all__ = ["Encodec", "Origin", "Transformer", "load_data2vec", "load_encodec", "load_mert"]
 
 Samples = npt.NDArray[np.float32]
 Value = TypeVar("Value")
@@ -78,8 +75,12 @@ class Transformer:
         """Return the mean over time, float32, shape (size,), of samples of shape (1, n)."""
         total, n_frames = torch.zeros(self.size, dtype=torch.float64), 0
         for batch in _batches(self._windows(samples[0]), batch_size):
-            hidden = self._hidden([window.samples for window in batch])  # (batch, frames, size)
-            for row, window in zip(hidden, batch, strict=True):
+            mono = [window.samples for window in batch]
+            inputs = self.extractor(mono, sampling_rate=self.rate, return_tensors="pt", padding=True)
+            with torch.inference_mode():
+                values = inputs["input_values"].to(self.model.device)
+                states = self.model(values, output_hidden_states=True)["hidden_states"]
+            for row, window in zip(states[self.layer], batch, strict=True):  # (frames, size)
                 frames = row[: window.n_frames]
                 total += frames.double().sum(0).cpu()
                 n_frames += len(frames)
@@ -105,14 +106,6 @@ class Transformer:
             if n_frames:
                 length = self.window if self.pad else n_frames * self.stride
                 yield _Window(np.pad(part, (0, max(0, length + self.stride - len(part)))), n_frames)
-
-    def _hidden(self, windows: list[Samples]) -> Tensor:
-        inputs = self.extractor(windows, sampling_rate=self.rate, return_tensors="pt", padding=True)
-        with torch.inference_mode():
-            values = inputs["input_values"].to(self.model.device)
-            states = self.model(values, output_hidden_states=True)["hidden_states"]
-        hidden: Tensor = states[self.layer]
-        return hidden
 
 
 class Encodec:
@@ -141,10 +134,14 @@ class Encodec:
         """Return one vector, float32, shape (size,), of samples of shape (channels, n)."""
         total, n = torch.zeros(self.size, dtype=torch.float64), 0
         for batch in _batches(self._windows(samples), batch_size):
-            codes = self._codes(np.stack([window.samples for window in batch]))  # (codebooks, batch, frames)
             with torch.inference_mode():
+                # segments on their own; `EncodecModel.encode` does so too, and since transformers 5 adds one more
+                values = torch.from_numpy(np.stack([window.samples for window in batch])).to(self.model.device)
+                if self.model.config.normalize:  # (batch, channels, length)
+                    values = values / (values.mean(1, keepdim=True).pow(2).mean(-1, keepdim=True).sqrt() + 1e-8)
+                codes = self.model.quantizer.encode(self.model.encoder(values), self.bandwidth)
                 if self.pooling == "muchin":
-                    # (codebooks, frames), taken for (one codebook's batch, frames): (codebooks, dim x frames) each
+                    # (codebooks, frames) of each, taken for one codebook's (batch, frames): (codebooks, dim x frames)
                     segments = codes.transpose(0, 1)
                     parts = [self.model.quantizer.decode(segment[None]).flatten(1) for segment in segments]
                 else:
@@ -162,16 +159,6 @@ class Encodec:
             part = samples[:, start : start + length]
             n_frames = math.ceil(part.shape[1] / config.hop_length)
             yield _Window(np.pad(part, ((0, 0), (0, length - part.shape[1]))), n_frames)
-
-    def _codes(self, windows: Samples) -> Tensor:
-        """Encode segments on their own; `EncodecModel.encode` does so too, and since transformers 5 adds one more."""
-        with torch.inference_mode():
-            values = torch.from_numpy(windows).to(self.model.device)  # (batch, channels, length)
-            if self.model.config.normalize:
-                level = values.mean(1, keepdim=True).pow(2).mean(-1, keepdim=True).sqrt() + 1e-8
-                values = values / level
-            codes: Tensor = self.model.quantizer.encode(self.model.encoder(values), self.bandwidth)
-        return codes
 
 
 def _batches(windows: Iterator[_Window], size: int) -> Iterator[list[_Window]]:
@@ -197,7 +184,13 @@ def load_mert(origin: Origin) -> tuple[Any, Any, str]:
     if origin.trust_remote_code and "auto_map" in values:
         model = _load_remote(transformers, pinned)
     else:
-        _check_hubert(values, origin.model)
+        extras = [name for name, off in _MERT_EXTRAS.items() if name in values and not off(values[name])]
+        if extras or values.get("model_type") not in {"hubert", "mert_model", "music2vec"}:
+            reason = f"it uses {', '.join(extras)}" if extras else f"its model_type is {values.get('model_type')!r}"
+            raise ModelUnavailableError(
+                f"{origin.model!r} cannot be loaded as HuBERT: {reason}. Its repository brings code that can; read "
+                "that code, and pass trust_remote_code=True to run it"
+            )
         config = transformers.HubertConfig(**{k: v for k, v in values.items() if k not in _OF_THE_CLASS})
         model = _load_class(transformers.HubertModel, pinned, config)
     extractor, other = _load_extractor(transformers, pinned)
@@ -240,25 +233,15 @@ def _configuration(transformers: Any, origin: Origin) -> tuple[dict[str, Any], O
     """Return what config.json says, the origin at the commit that it was read at, and what identifies that."""
     place = find_model(origin.model, origin.revision, "config.json")
     pinned = origin._replace(revision=place.commit)
-    return _fetch(origin.model, lambda: _config_values(transformers, pinned)), pinned, place.identity
 
+    def read() -> dict[str, Any]:
+        kind = transformers.PreTrainedConfig
+        values: dict[str, Any] = kind.get_config_dict(pinned.model, revision=pinned.revision)[0]
+        if not values:
+            raise OSError("it holds no config.json.")
+        return values
 
-def _config_values(transformers: Any, origin: Origin) -> dict[str, Any]:
-    values: dict[str, Any] = transformers.PreTrainedConfig.get_config_dict(origin.model, revision=origin.revision)[0]
-    if not values:
-        raise OSError("it holds no config.json.")
-    return values
-
-
-def _check_hubert(values: Mapping[str, Any], model: str) -> None:
-    """Raise unless transformers' own HuBERT computes what the model means."""
-    extras = [name for name, off in _MERT_EXTRAS.items() if name in values and not off(values[name])]
-    if extras or values.get("model_type") not in {"hubert", "mert_model", "music2vec"}:
-        reason = f"it uses {', '.join(extras)}" if extras else f"its model_type is {values.get('model_type')!r}"
-        raise ModelUnavailableError(
-            f"{model!r} cannot be loaded as HuBERT: {reason}. Its repository brings code that can; read that code, and "
-            "pass trust_remote_code=True to run it"
-        )
+    return _fetch(origin.model, read), pinned, place.identity
 
 
 def _load_class(kind: Any, origin: Origin, config: Any) -> Any:

@@ -44,18 +44,9 @@ class PrecomputedFeatures(Extraction):
         self.about: Mapping[str, Any] = {"name": name, "size": size, "version": _VERSION}
 
     def features(self, source: Source) -> Feature:
-        """Return the vector of a song: the mean over time where the file holds frames.
+        """Return the vector of a song, as `read_features` does: the mean over time where the file holds frames.
 
-        Parameters
-        ----------
-        source
-            The file, or a path that has it beside it under the same name with the ending `FEATURES_SUFFIX`.
-
-        Raises
-        ------
-        NoDataError, UnreadableFileError
-            As `read_features`.
-
+        The source is the file, or a path that has it beside it under the same name with the ending `FEATURES_SUFFIX`.
         """
         if not isinstance(source, str | os.PathLike):
             raise InvalidInputError(
@@ -73,24 +64,8 @@ def write_features(
     (size,), or frames, shape (frames, size), of which the mean is taken. Its metadata are three texts: ``song_id``,
     ``sample_rate`` (Hz, of the recording as the network read it) and ``layer``.
 
-    Parameters
-    ----------
-    folder
-        Must exist.
-    song_id
-        Becomes the name of the file.
-    features
-        Shape (size,) or (frames, size).
-    sample_rate, layer
-        As in the metadata.
-
-    Raises
-    ------
-    InvalidInputError
-        Features of another shape, or not finite.
-    OutputError
-        The folder cannot be written to.
-
+    Features of another shape, or not finite, raise `InvalidInputError`; a folder that is not there or cannot be written
+    to raises `OutputError`.
     """
     from safetensors.numpy import save
 
@@ -102,20 +77,10 @@ def write_features(
 
 
 def read_features(path: str | os.PathLike[str], *, size: int = JUKEBOX_SIZE) -> Feature:
-    """Read features that were made elsewhere; `write_features` documents the format.
+    """Read features that were made elsewhere, float32, shape (size,): the mean over time.
 
-    Returns
-    -------
-    numpy.ndarray
-        float32, shape (size,): the mean over time.
-
-    Raises
-    ------
-    NoDataError
-        There is no such file.
-    UnreadableFileError
-        Not safetensors, cut, without the metadata, of another song than its name says, or of another shape.
-
+    `write_features` documents the format; a file that is not there raises `NoDataError`. One that is no safetensors,
+    cut, without the metadata, of another song than its name says, or of another shape raises `UnreadableFileError`.
     """
     from safetensors import SafetensorError, safe_open
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final, Literal, NamedTuple, Protocol
 
@@ -24,32 +24,11 @@ import torch
 from torch import Tensor, nn
 
 from music_evals.annotations import N_ROLL_PITCHES, PianoRoll
-from music_evals.errors import InvalidInputError, UnknownNameError
+from music_evals.errors import UnknownNameError
 from music_evals.numerics import n_threads, one_thread
-from music_evals.protocols.settings import check_types
-
-__all__ = [
-    "Block",
-    "Canvas",
-    "Draws",
-    "ExactSampler",
-    "GibbsSettings",
-    "NaiveSampler",
-    "Plan",
-    "RollNetwork",
-    "Sampler",
-    "SweepCounts",
-    "plan_sweep",
-    "roll_meta",
-    "step_groups",
-    "sweep_uniforms",
-    "validate_spacing",
-]
+from music_evals.protocols.settings import check_rules, check_types
 
 _ORDER, _UNIFORMS = 0, 1  # the two streams of a seed
-
-_IMPOSED: Final = 0.9  # share of sweeps, from the first, that begin with the melody imposed (the authors' code)
-_FROZEN: Final = 0.8  # share of sweeps after which the code leaves cells of the melody as they are
 
 _CHOICES: Final = {"mode": ("sample", "threshold"), "melody": ("clamp", "code"), "sampler": ("exact", "naive")}
 
@@ -131,50 +110,29 @@ class GibbsSettings:
         for field, known in _CHOICES.items():
             if getattr(self, field) not in known:
                 raise UnknownNameError(field, str(getattr(self, field)), known)
-        if not 0 <= self.alpha_min <= self.alpha_max <= 1:
-            raise InvalidInputError(
-                f"expected 0 <= alpha_min <= alpha_max <= 1, got {self.alpha_min} and {self.alpha_max}"
-            )
-        for field in ("eta", "temperature"):
-            if not getattr(self, field) > 0:
-                raise InvalidInputError(f"{field} must be above 0, got {getattr(self, field)}")
-        for field in ("sweeps", "spacing", "windows_at_once"):
-            if getattr(self, field) is not None and getattr(self, field) < 1:
-                raise InvalidInputError(f"{field} must be at least 1, got {getattr(self, field)}")
-        if self.hidden_max < 0:
-            raise InvalidInputError(f"hidden_max must be at least 0, got {self.hidden_max}")
-        if self.call_cost is not None and not 0 <= self.call_cost < np.inf:
-            raise InvalidInputError(f"call_cost must be a number of windows, at least 0, got {self.call_cost}")
-
-    def imposes_melody(self, sweep: int) -> bool:
-        """Return whether a sweep (from 0) begins with the melody."""
-        return self.melody == "clamp" or sweep < _IMPOSED * self.sweeps
-
-    def holds_melody(self, sweep: int) -> bool:
-        """Return whether updates of a sweep (from 0) leave cells of the melody as they are."""
-        return self.melody == "clamp" or sweep > _FROZEN * self.sweeps
+        counts = ("sweeps", "spacing", "windows_at_once")
+        rules = {
+            f"{name} must be at least 1": getattr(self, name) is None or getattr(self, name) >= 1 for name in counts
+        }
+        rules |= {f"{name} must be above 0": getattr(self, name) > 0 for name in ("eta", "temperature")}
+        rules |= {
+            f"alpha_min must lie in 0..alpha_max ({self.alpha_max})": 0 <= self.alpha_min <= self.alpha_max,
+            "alpha_max must be at most 1": self.alpha_max <= 1,
+            "hidden_max must be at least 0": self.hidden_max >= 0,
+            "call_cost must be a number of windows, at least 0": (
+                self.call_cost is None or 0 <= self.call_cost < np.inf
+            ),
+        }
+        check_rules(self, rules)
 
 
 class Block(NamedTuple):
-    """Groups of steps in the order of their visits.
+    """Groups of steps in the order of their visits."""
 
-    Attributes
-    ----------
-    groups
-        Arrays of steps; those of one group cannot see each other.
-    sequential
-        Whether each group sees all that was written before; else all see one snapshot.
-    refreshes
-        Whether the snapshot is taken anew afterwards.
-    hidden
-        Steps on either side of each step that are hidden.
-
-    """
-
-    groups: tuple[npt.NDArray[np.intp], ...]
-    sequential: bool
-    refreshes: bool
-    hidden: int = 0
+    groups: tuple[npt.NDArray[np.intp], ...]  # the steps of one group cannot see each other
+    sequential: bool  # whether each group sees all that was written before; else all see one snapshot
+    refreshes: bool  # whether the snapshot is taken anew afterwards
+    hidden: int = 0  # steps on either side of each step that are hidden
 
 
 class Plan(NamedTuple):
@@ -182,16 +140,6 @@ class Plan(NamedTuple):
 
     blocks: tuple[Block, ...]
     since_refresh: int
-
-
-def validate_spacing(settings: GibbsSettings, window: int) -> int:
-    """Return how far apart steps are visited together. Raises `InvalidInputError` where they could see each other."""
-    if settings.spacing is not None and settings.spacing < window:
-        raise InvalidInputError(
-            f"spacing {settings.spacing} is below the network's window of {window} steps: steps that are visited "
-            f"together would see each other; give {window} or more, or None"
-        )
-    return settings.spacing or window
 
 
 def step_groups(n_steps: int, spacing: int, seed: int, sweep: int) -> list[npt.NDArray[np.intp]]:
@@ -248,25 +196,13 @@ class RollNetwork(Protocol):
     """What sampling asks of a network of cells: a context from the other steps, and pitches from the lowest up.
 
     Several threads may call it at once.
-
-    Attributes
-    ----------
-    window
-        Steps that are at least so far apart cannot see each other.
-    whole
-        Whether a call for one step costs as much as one for all of them, so that steps are asked for together.
-
     """
 
-    window: int
-    whole: bool
+    window: int  # steps that are at least so far apart cannot see each other
+    whole: bool  # whether a call for one step costs as much as one for all of them, so that steps come together
 
     def context(self, cells: Tensor, meta: Tensor, steps: Tensor, *, hidden: int = 0) -> Tensor:
-        """Return what steps, shape (n,), see of cells (J, 84): (n, 84, c).
-
-        A step's own row is never read, nor are those of `hidden` steps on either side.
-        """
-        ...
+        """Return what steps, shape (n,), see of cells (J, 84): (n, 84, c); never their own rows, nor hidden ones."""
 
     def pitch_logits(self, context: Tensor, rows: Tensor) -> Tensor:
         """Return logits, (n, 84); that of pitch p depends on ``rows[:, :p]`` alone."""
@@ -295,19 +231,10 @@ _MEMORY = 0.9  # weight of the past in how often groups change
 
 @dataclasses.dataclass(frozen=True)
 class Draws:
-    """What cells of a sweep are compared with: tensors of shape (steps, 84).
+    """What cells of a sweep are compared with: tensors of shape (steps, 84)."""
 
-    Attributes
-    ----------
-    bounds
-        Uniforms, float64; None where cells sound from a probability of 0.5.
-    held
-        Cells that are left as they are.
-
-    """
-
-    bounds: Tensor | None
-    held: Tensor
+    bounds: Tensor | None  # uniforms, float64; None where cells sound from a probability of 0.5
+    held: Tensor  # cells that are left as they are
 
     def at(self, steps: Tensor) -> Draws:
         """Return those of some steps."""
@@ -330,57 +257,25 @@ class Canvas:
     cells: Tensor
     snapshot: Tensor
 
-    def refresh(self) -> None:
-        """Take the snapshot anew."""
-        self.snapshot = self.cells.clone()
-
 
 @dataclasses.dataclass
 class SweepCounts:
-    """What a sweep counts.
+    """What a sweep counts."""
 
-    Attributes
-    ----------
-    evaluated, accepted
-        Steps that were worked out in blocks where each sees all before it, and those that were kept.
-    passes
-        Passes over all pitches for these steps.
-    closest
-        The least distance between a probability and what it was compared with.
-
-    """
-
-    evaluated: int = 0
-    accepted: int = 0
-    passes: int = 0
-    closest: float = float("inf")
-
-    def see(self, distance: Tensor) -> None:
-        """Count decisions that were kept."""
-        self.closest = min(self.closest, float(distance.min()))
+    evaluated: int = 0  # steps that were worked out in blocks where each sees all before it
+    accepted: int = 0  # those of them that were kept
+    passes: int = 0  # over all pitches, for these steps
+    closest: float = float("inf")  # the least distance between a probability and what it was compared with
 
 
 @dataclasses.dataclass(frozen=True)
 class Sampler:
-    """What both samplers are made of.
-
-    Attributes
-    ----------
-    network
-        What gives the probabilities.
-    meta
-        Its view of beats and bars.
-    settings
-        How cells are decided.
-    spacing
-        Steps so far apart cannot see each other.
-
-    """
+    """What both samplers are made of."""
 
     network: RollNetwork
-    meta: Tensor
+    meta: Tensor  # the network's view of beats and bars
     settings: GibbsSettings
-    spacing: int
+    spacing: int  # steps so far apart cannot see each other
 
     def probabilities(self, logits: Tensor) -> Tensor:
         """Return what cells are decided by."""
@@ -406,13 +301,13 @@ class NaiveSampler(Sampler):
                 logits = self.network.pitch_logits(context, canvas.snapshot[at])
                 rows, distance = draws.at(at).decide(self.probabilities(logits), canvas.cells[at])
                 canvas.cells[step, pitch] = rows[0, pitch]
-                counts.see(distance[0, pitch])
+                counts.closest = min(counts.closest, float(distance[0, pitch]))
         if block.sequential:
             n = sum(map(len, block.groups))
             counts.evaluated, counts.accepted = counts.evaluated + n, counts.accepted + n
             counts.passes += n * N_ROLL_PITCHES
         if block.refreshes or block.sequential:
-            canvas.refresh()
+            canvas.snapshot = canvas.cells.clone()
 
 
 class Rows(NamedTuple):
@@ -435,18 +330,29 @@ class ExactSampler(Sampler):
         steps = torch.from_numpy(np.concatenate(block.groups)).to(canvas.cells.device)
         rows = self._rows(steps, canvas, draws, functools.partial(self._snapshot_rows, hidden=block.hidden))
         canvas.cells[steps] = rows.cells
-        counts.see(rows.distance)
+        counts.closest = min(counts.closest, float(rows.distance.min()))
         if block.refreshes:
-            canvas.refresh()
+            canvas.snapshot = canvas.cells.clone()
 
     def _visit_ahead(
         self, groups: Sequence[npt.NDArray[np.intp]], canvas: Canvas, draws: Draws, counts: SweepCounts
     ) -> None:
         """Write groups each of which sees all before it, worked out ahead and kept while none sees a change."""
-        canvas.refresh()
+        canvas.snapshot = canvas.cells.clone()
+        on_cpu = self.meta.device.type == "cpu"
+        call_cost = self.settings.call_cost
+        if call_cost is None:
+            call_cost = 0.0 if on_cpu else _GPU_CALL_COST
+        numbers = np.arange(1, _MOST_AHEAD + 1)
         change_rate, first = 0.5, 0
         while first < len(groups):
-            ahead = groups[first : first + self._groups_ahead(change_rate, len(groups[first]))]
+            # as many groups ahead as make the steps that are likely to be kept cost least each
+            changes = min(max(change_rate, 1e-3), 1.0)
+            n_kept = (1 - (1 - changes) ** numbers) / changes
+            windows = np.ceil(numbers * len(groups[first]) / (n_threads() if on_cpu else 1))
+            if self.network.whole:
+                windows = np.ones_like(windows)
+            ahead = groups[first : first + int(numbers[np.argmax(n_kept / (call_cost + windows))])]
             steps = torch.from_numpy(np.concatenate(ahead)).to(canvas.cells.device)
             rows = self._rows(steps, canvas, draws, self._sequential_rows)
             changed = (rows.cells != canvas.cells[steps]).any(1).cpu().numpy()
@@ -454,26 +360,12 @@ class ExactSampler(Sampler):
             valid_steps = steps[:n_steps]
             canvas.cells[valid_steps] = rows.cells[:n_steps]
             canvas.snapshot[valid_steps] = rows.cells[:n_steps]
-            counts.see(rows.distance[:n_steps])
+            counts.closest = min(counts.closest, float(rows.distance[:n_steps].min()))
             counts.evaluated, counts.accepted = counts.evaluated + len(steps), counts.accepted + n_steps
             counts.passes += int(rows.passes.sum())
-            for group in _split(changed[:n_steps], ahead[:n_groups]):
+            for group in np.split(changed[:n_steps], np.cumsum([len(group) for group in ahead[:n_groups]])[:-1]):
                 change_rate = _MEMORY * change_rate + (1 - _MEMORY) * bool(group.any())
             first += n_groups
-
-    def _groups_ahead(self, change_rate: float, group_size: int) -> int:
-        """Return how many groups to work out ahead: the number whose kept steps cost least each."""
-        numbers = np.arange(1, _MOST_AHEAD + 1)
-        changes = min(max(change_rate, 1e-3), 1.0)
-        n_valid = (1 - (1 - changes) ** numbers) / changes
-        on_cpu = self.meta.device.type == "cpu"
-        call_cost = self.settings.call_cost
-        if call_cost is None:
-            call_cost = 0.0 if on_cpu else _GPU_CALL_COST
-        windows = np.ceil(numbers * group_size / (n_threads() if on_cpu else 1))
-        if self.network.whole:
-            windows = np.ones_like(windows)
-        return int(numbers[np.argmax(n_valid / (call_cost + windows))])
 
     def _rows(self, steps: Tensor, canvas: Canvas, draws: Draws, find: Callable[[Tensor, Canvas, Draws], Rows]) -> Rows:
         """Return new rows of some steps that see one snapshot."""
@@ -524,21 +416,14 @@ class ExactSampler(Sampler):
         return Rows(cells, distance, passes)
 
 
-def _split(values: npt.NDArray[np.bool_], groups: Sequence[npt.NDArray[np.intp]]) -> Iterator[npt.NDArray[np.bool_]]:
-    """Yield values of steps group by group."""
-    first = 0
-    for group in groups:
-        yield values[first : first + len(group)]
-        first += len(group)
-
-
 def _count_valid(
     groups: Sequence[npt.NDArray[np.intp]], changed: npt.NDArray[np.bool_], window: int
 ) -> tuple[int, int]:
     """Return how many of the groups, and of their steps, come before the first that would have seen a change."""
     written = np.empty(0, dtype=np.intp)
     n_steps = 0
-    for at, (group, has_changed) in enumerate(zip(groups, _split(changed, groups), strict=True)):
+    changes = np.split(changed, np.cumsum([len(group) for group in groups])[:-1])
+    for at, (group, has_changed) in enumerate(zip(groups, changes, strict=True)):
         if len(written) and (np.abs(group[:, None] - written) < window).any():
             return at, n_steps
         written = np.append(written, group[has_changed])

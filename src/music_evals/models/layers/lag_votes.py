@@ -17,8 +17,6 @@ import numpy.typing as npt
 
 from music_evals.annotations import HOLD, MASK, MUSIB_LAYOUT, REST, VOCABULARY_SIZE, Tokens
 
-__all__ = ["LAG_VOTE", "Votes", "decode_expected_f1", "lag_agreement", "lag_marginals", "vote_lags"]
-
 Floats = npt.NDArray[np.float64]
 
 _MIDDLE = MUSIB_LAYOUT.middle
@@ -128,11 +126,9 @@ def decode_expected_f1(marginals: Floats, known: Tokens | None = None) -> Tokens
     chosen &= likely > 0
     middles = np.where(marginals[..., REST] > marginals[..., HOLD], REST, HOLD).astype(np.uint8)
     middles[chosen] = pitches[chosen]
-    return np.where(free, _rest_on(np.where(free, middles, known)), known)
-
-
-def _rest_on(middles: Tokens) -> Tokens:
-    """Return the middles with the holds after a rest, which belong to no note, as rests."""
-    last = np.maximum.accumulate(np.where(middles != HOLD, np.arange(middles.shape[1]), -1), axis=1)
+    # holds after a rest belong to no note: they rest too
+    middles = np.where(free, middles, known)
+    last = np.maximum.accumulate(np.where(middles != HOLD, np.arange(n_steps), -1), axis=1)
     before = np.take_along_axis(middles, np.maximum(last, 0), axis=1)
-    return np.where((last >= 0) & (middles == HOLD) & (before == REST), REST, middles).astype(np.uint8)
+    middles = np.where((last >= 0) & (middles == HOLD) & (before == REST), REST, middles).astype(np.uint8)
+    return np.where(free, middles, known)

@@ -12,31 +12,10 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from music_evals.annotations import HOLD, MUSIB_LAYOUT, VOCABULARY_SIZE
-from music_evals.errors import InvalidInputError, UnknownNameError
+from music_evals.errors import UnknownNameError
 from music_evals.models.layers.networks import InpaintingNetwork, SizedConfig, Sizes, TokenConfig, TokenNetwork
+from music_evals.protocols.settings import check_rules
 from music_evals.symbolic.encodings.factorized import FIX_EMPTY_PITCH
-
-__all__ = [
-    "BEATS",
-    "FIX_EMPTY",
-    "MIDDLE",
-    "N_MEASURES",
-    "STEPS",
-    "TICKS",
-    "HierarchicalDecoder",
-    "LatentRNN",
-    "MeasureConfig",
-    "MeasureNetwork",
-    "bidirectional_gru",
-    "cross_entropy",
-    "cut",
-    "draw_measures",
-    "draw_span",
-    "fix_empty",
-    "gaussian_kl",
-    "normals",
-    "xavier",
-]
 
 STEPS = MUSIB_LAYOUT.steps_per_measure
 N_MEASURES = MUSIB_LAYOUT.n_measures
@@ -70,24 +49,18 @@ class MeasureConfig(SizedConfig, TokenConfig):
         network: type[InpaintingNetwork],
         sizes: Sizes,
         *,
-        at_least_one: tuple[str, ...] = (),
         shares: tuple[str, ...] = (),
         probabilities: tuple[str, ...] = (),
+        **others: Any,
     ) -> None:
         """Fill in the sizes, and check what both models have and what is named."""
-        self._check_sized(
-            network,
-            sizes,
-            at_least_one=at_least_one,
-            shares=("dropout", *shares),
-            probabilities=("latent_forcing", *probabilities),
-        )
-        if not self.kl_weight >= 0:
-            raise InvalidInputError(f"kl_weight must not be negative, got {self.kl_weight}")
-        if not 1 <= self.measures_per_context <= N_MEASURES:
-            raise InvalidInputError(
-                f"measures_per_context must lie in 1..{N_MEASURES}, got {self.measures_per_context}"
-            )
+        shares, probabilities = ("dropout", *shares), ("latent_forcing", *probabilities)
+        self._check_sized(network, sizes, shares=shares, probabilities=probabilities, **others)
+        rules = {
+            "kl_weight must not be negative": self.kl_weight >= 0,
+            f"measures_per_context must lie in 1..{N_MEASURES}": 1 <= self.measures_per_context <= N_MEASURES,
+        }
+        check_rules(self, rules)
         if self.fix_empty not in FIX_EMPTY:
             raise UnknownNameError("fix_empty", self.fix_empty, FIX_EMPTY)
 
@@ -108,10 +81,6 @@ class MeasureNetwork(TokenNetwork):
     def _forced_ticks(self) -> Sequence[bool]:
         """Draw which ticks of a batch of the first stage are given the true token before them."""
 
-    @abc.abstractmethod
-    def _divergence(self, mean: Tensor, log_std: Tensor) -> Tensor:
-        """Return the divergence of latents from the prior, (batch, measures)."""
-
     def _sample_latents(self, mean: Tensor, log_std: Tensor) -> Tensor:
         """Draw latents in training, and where the config says so; else return their means."""
         is_sampled = self.training or self.config.sampled_latents
@@ -124,14 +93,20 @@ class MeasureNetwork(TokenNetwork):
 
     def _vae_loss(self, measures: Tensor) -> Tensor:
         """Reconstruct measures that are drawn in training; outside of it those of the middle."""
-        # k measures of each context, (batch, k, 24)
-        chosen = draw_measures(measures, self.config.measures_per_context) if self.training else measures[:, MIDDLE]
+        # k measures of each context, (batch, k, 24), drawn in training
+        chosen = measures[:, MIDDLE]
+        if self.training:
+            order = torch.rand(measures.shape[:2]).argsort(1)[:, : self.config.measures_per_context]
+            chosen = measures.gather(1, order.to(measures.device)[..., None].expand(-1, -1, STEPS))
         mean, log_std = self.vae.encode(fix_empty(chosen))  # (batch, k, latent), or (batch, k, 2, latent)
         z = self._sample_latents(mean, log_std).flatten(0, 1).flatten(1)  # (batch * k, all numbers of a latent)
         true = chosen.reshape(-1, STEPS)
         logits, _ = self.vae.decoder(z, true, self._forced_ticks())  # (batch * k, 24, 130)
         written = cross_entropy(logits, true).view(len(chosen), -1).mean(1)
-        return written + self.config.kl_weight * self._divergence(mean, log_std).mean(1)
+        # summed over the numbers of a latent; of pitch and rhythm apart the mean of each
+        divergence = gaussian_kl(mean, log_std)
+        divergence = divergence.mean(-1) if mean.dim() == 4 else divergence
+        return written + self.config.kl_weight * divergence.sum(-1).mean(1)
 
 
 class HierarchicalDecoder(nn.Module):
@@ -168,7 +143,13 @@ class HierarchicalDecoder(nn.Module):
         """
         beats = self.beats(z)  # (batch, 4, size)
         if true is not None and all(forced):
-            logits = self._all_ticks(beats, true)
+            # all beats side by side, for the notes before each tick are known
+            before = torch.cat([self.first_note.expand(len(true), 1, -1), self.note_embedding(true[:, :-1])], dim=1)
+            beats = beats.reshape(-1, self.size)  # (batch * 4, size)
+            plan, state = self.begin_beat(beats)
+            x = torch.cat([before.reshape(len(beats), TICKS, -1), plan[:, None].expand(-1, TICKS, -1)], dim=-1)
+            hidden, _ = self.tick_rnn(x, state)  # (batch * 4, 6, size)
+            logits = self._logits(hidden.reshape(len(true), STEPS, -1))
             return logits, logits.argmax(-1)
         steps: list[Tensor] = []
         tokens: list[Tensor] = []
@@ -195,15 +176,6 @@ class HierarchicalDecoder(nn.Module):
         """Return the logits (batch, 130) of a tick and the next state, from the vector of the note before it."""
         hidden, state = self.tick_rnn(torch.cat([note, plan], dim=-1)[:, None], state)
         return self._logits(hidden[:, 0]), state
-
-    def _all_ticks(self, beats: Tensor, true: Tensor) -> Tensor:
-        """Run all beats side by side, for the notes before each tick are known."""
-        before = torch.cat([self.first_note.expand(len(true), 1, -1), self.note_embedding(true[:, :-1])], dim=1)
-        beats = beats.reshape(-1, self.size)  # (batch * 4, size)
-        plan = self.tick_plan(beats)[:, None].expand(-1, TICKS, -1)  # (batch * 4, 6, size)
-        x = torch.cat([before.reshape(len(beats), TICKS, -1), plan], dim=-1)
-        hidden, _ = self.tick_rnn(x, _layers(self.tick_state(beats)))
-        return self._logits(hidden.reshape(len(true), STEPS, -1))
 
     def _logits(self, hidden: Tensor) -> Tensor:
         logits: Tensor = self.head(hidden)
@@ -262,12 +234,6 @@ def fix_empty(measures: Tensor) -> Tensor:
     """Give measures (..., 24) without an onset a C4 on their first step, as `encodings.factorized.fix_empty` does."""
     empty = ~(measures < HOLD).any(-1, keepdim=True)
     return torch.cat([measures[..., :1].masked_fill(empty, FIX_EMPTY_PITCH), measures[..., 1:]], dim=-1)
-
-
-def draw_measures(measures: Tensor, n: int) -> Tensor:
-    """Draw n measures of each context: (batch, 16, 24) to (batch, n, 24)."""
-    order = torch.rand(measures.shape[:2]).argsort(1)[:, :n].to(measures.device)  # (batch, n)
-    return measures.gather(1, order[..., None].expand(-1, -1, STEPS))
 
 
 def draw_span(*, varied: bool) -> tuple[int, int]:

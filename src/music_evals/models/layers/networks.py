@@ -3,7 +3,7 @@
 # Annotations stay real objects here: the Hub mixin reads the types of a class that inherits from it.
 import abc
 import dataclasses
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, ClassVar, Self, TypeVar
 
@@ -18,19 +18,8 @@ from music_evals.models.baselines import hide_middle
 from music_evals.models.layers.saving import SavedNetwork, check_config, fill_sizes
 from music_evals.numerics import n_threads, one_thread
 from music_evals.protocols import NoteLikelihood
-from music_evals.protocols.settings import check_type
+from music_evals.protocols.settings import check_rules, check_type
 from music_evals.symbolic.noteseq import check_contexts
-
-__all__ = [
-    "InpaintingNetwork",
-    "NetworkConfig",
-    "SizedConfig",
-    "Sizes",
-    "StepwiseNetwork",
-    "TokenConfig",
-    "TokenNetwork",
-    "draw",
-]
 
 # Contexts that are worked out together. Their number is fixed, whatever the number of cores: the last bits of a product
 # of matrices may depend on how many rows it has. Likelihoods by each of the five networks that ship were found to
@@ -45,7 +34,10 @@ Sizes = Mapping[str, Mapping[str, int]]
 
 @dataclasses.dataclass(frozen=True)
 class NetworkConfig:
-    """What every config has: the type of its model, and how it decodes by default; the subclasses document both."""
+    """What every config has: the type of its model, by which a reader of config.json loads its class, and a decoding.
+
+    A value outside its range raises `InvalidInputError`, a name that does not exist `UnknownNameError`.
+    """
 
     model_type: str = ""
     decoding: str = "argmax"
@@ -85,10 +77,7 @@ class SizedConfig(NetworkConfig):
     def _check_heads(self, width: str, heads: str) -> None:
         """Check that heads of attention can share a width, and that positions fill it with sines and cosines."""
         twice = 2 * getattr(self, heads)
-        if getattr(self, width) % twice:
-            raise InvalidInputError(
-                f"{width} must be a multiple of twice {heads} ({twice}), got {getattr(self, width)}"
-            )
+        check_rules(self, {f"{width} must be a multiple of twice {heads} ({twice})": getattr(self, width) % twice == 0})
 
 
 @dataclasses.dataclass(frozen=True)
@@ -118,9 +107,11 @@ def check_choice(decoding: str, temperature: float, decodings: tuple[str, ...], 
 
 
 class InpaintingNetwork(SavedNetwork):
-    """Base of the inpainting networks; a subclass has a constructor of its own, whose signature the Hub mixin reads.
+    """Base of the inpainting networks.
 
-    On a CPU contexts are decoded, and their likelihoods worked out, 64 by each core: fewer than 65 occupy one alone.
+    A subclass has `training_loss(contexts, *, varied)`, what training minimises, (batch,), of whole contexts
+    (batch, 384), and `inpaint(contexts, *, rng)`; see `protocols.Inpainter`. On a CPU contexts are decoded, and their
+    likelihoods worked out, 64 by each core: fewer than 65 occupy one alone.
     """
 
     decodings: ClassVar[tuple[str, ...]]
@@ -138,16 +129,27 @@ class InpaintingNetwork(SavedNetwork):
     training_step: int = 0
     """Steps of the stage that have been trained; the loop sets it, schedules of teacher forcing read it."""
 
-    def __init__(self, config: Any, decoding: str | None, temperature: float | None, top_p: float | None) -> None:
+    def __init__(
+        self,
+        config: Any = None,
+        *,
+        decoding: str | None = None,
+        temperature: float | None = None,
+        top_p: float | None = None,
+    ) -> None:
         super().__init__(config)
         self._dropouts: dict[nn.RNNBase, float] = {}  # as built: `begin_stage` takes that of what it freezes away
-        self._set_decoding(decoding, temperature, top_p)
-
-    def _set_decoding(self, decoding: str | None, temperature: float | None, top_p: float | None) -> None:
         self.decoding: str = self.config.decoding if decoding is None else decoding
         self.temperature: float = self.config.temperature if temperature is None else temperature
         self.top_p: float = self.config.top_p if top_p is None else top_p
         check_choice(self.decoding, self.temperature, self.decodings, self.top_p)
+        # who asks for a temperature of 0 wants the most likely, of kinds too
+        self.kind_temperature = None if temperature == 0 else getattr(self.config, "kind_temperature", None)
+        self._build(self.config)
+
+    @abc.abstractmethod
+    def _build(self, config: Any) -> None:
+        """Make the layers."""
 
     def begin_stage(self, name: str) -> None:
         """Train the submodules of a stage from here on, and freeze all others."""
@@ -187,14 +189,6 @@ class InpaintingNetwork(SavedNetwork):
         """Whether the decoding leaks."""
         return self.decoding in self.leaking
 
-    @abc.abstractmethod
-    def training_loss(self, contexts: Tensor, *, varied: bool = False) -> Tensor:
-        """Return what training minimises, shape (batch,), of whole contexts (batch, 384); varied: other tasks too."""
-
-    @abc.abstractmethod
-    def inpaint(self, contexts: Tokens, *, rng: np.random.Generator) -> Tokens:
-        """Return middles (n, 96) of contexts (n, 384); see `protocols.Inpainter`."""
-
     def _each_part(self, n: int, work: Callable[[slice], _Result]) -> list[_Result]:
         """Return ``work(rows)`` of all rows, some at once, in their order; on a CPU all cores work, each at a part.
 
@@ -207,7 +201,7 @@ class InpaintingNetwork(SavedNetwork):
             with torch.inference_mode(), one_thread():
                 return work(rows)
 
-        parts = list(chunks(n))
+        parts = [slice(start, start + _ROWS_AT_ONCE) for start in range(0, n, _ROWS_AT_ONCE)]
         workers = min(n_threads(), len(parts)) if self.device.type == "cpu" else 1
         was_training = self.training
         self.eval()
@@ -258,18 +252,7 @@ class StepwiseNetwork(InpaintingNetwork):
         """Return how likely the whole true middles are; see `protocols.NoteLikelihoodInpainter`.
 
         It is the sum of `nll` over the steps. That counts every hold and rest too, for these say how long a note is;
-        the notes are the onsets, on a grid of 24 steps a measure.
-
-        Parameters
-        ----------
-        contexts
-            Whole contexts, shape (n, 384), values 0..129.
-
-        Raises
-        ------
-        InvalidTokensError, ContextLengthError
-            Not whole contexts.
-
+        the notes are the onsets, on a grid of 24 steps a measure. Contexts are as of `nll`.
         """
         nats = self.nll(contexts).sum(axis=1)
         return NoteLikelihood(nats, (check_contexts(contexts)[:, MUSIB_LAYOUT.middle] < HOLD).sum(axis=1))
@@ -279,11 +262,7 @@ class TokenNetwork(StepwiseNetwork):
     """Base of those that write token by token; its `forward` gives logits (batch, 96, 130 or more) of the middle."""
 
     config: TokenConfig
-
-    def _set_decoding(self, decoding: str | None, temperature: float | None, top_p: float | None) -> None:
-        super()._set_decoding(decoding, temperature, top_p)
-        # who asks for a temperature of 0 wants the most likely, of kinds too
-        self.kind_temperature = None if temperature == 0 else self.config.kind_temperature
+    _numbers: tuple[int, ...]  # shape of the uniform numbers that one item needs at most
 
     @property
     def _temperatures(self) -> tuple[float, float]:
@@ -295,11 +274,6 @@ class TokenNetwork(StepwiseNetwork):
     def deterministic(self) -> bool:
         """Whether `inpaint` does without `rng`."""
         return self.decoding in self.fixed or not any(self._temperatures)
-
-    @property
-    @abc.abstractmethod
-    def _numbers(self) -> tuple[int, ...]:
-        """Shape of the uniform numbers that one item needs at most."""
 
     @abc.abstractmethod
     def _decode(self, contexts: Tensor, uniform: Tensor) -> Tensor:
@@ -340,10 +314,6 @@ class TokenNetwork(StepwiseNetwork):
         InvalidTokensError, ContextLengthError
             Not contexts, or for a decoding that leaks not whole ones.
 
-        Notes
-        -----
-        On a CPU each 64 contexts are worked out by one core: more than one core is used from 65 contexts on.
-
         """
         checked = self._checked(contexts)
         return self._fill(
@@ -358,21 +328,8 @@ class TokenNetwork(StepwiseNetwork):
         tokens, so that the sum over steps is the likelihood of the middle; a network with `sampled_latents` is given
         their means here. The published losses differ: see `training_loss`.
 
-        Parameters
-        ----------
-        contexts
-            Whole contexts, shape (n, 384), values 0..129.
-
-        Returns
-        -------
-        numpy.ndarray
-            Shape (n, 96), nats, at least 0.
-
-        Raises
-        ------
-        InvalidTokensError, ContextLengthError
-            Not whole contexts.
-
+        Of whole contexts, shape (n, 384), values 0..129 (others raise `InvalidTokensError` or `ContextLengthError`);
+        the result is (n, 96), nats, at least 0.
         """
         checked = check_contexts(contexts)
 
@@ -384,11 +341,6 @@ class TokenNetwork(StepwiseNetwork):
             return nats
 
         return np.concatenate([np.empty((0, MUSIB_LAYOUT.middle_steps)), *self._each_part(len(checked), work)])
-
-
-def chunks(n: int) -> Iterator[slice]:
-    """Cut n rows into parts that are decoded together."""
-    return (slice(start, start + _ROWS_AT_ONCE) for start in range(0, n, _ROWS_AT_ONCE))
 
 
 def draw(log_p: Tensor, temperature: float, uniform: Tensor, top_p: float = 1.0) -> Tensor:

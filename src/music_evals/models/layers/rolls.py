@@ -21,31 +21,38 @@ from music_evals.annotations import N_ROLL_PITCHES, Arrangement, Cells, PianoRol
 from music_evals.errors import InvalidInputError
 from music_evals.models.gibbs import GibbsSettings, GibbsState, Sweep, arrangement_of, gibbs_sweeps, transfer, working
 from music_evals.models.layers.gibbs import roll_meta
-from music_evals.models.layers.saving import SavedNetwork
-from music_evals.models.training.data import RollWindows
+from music_evals.models.layers.saving import SavedNetwork, check_config
 from music_evals.numerics import one_thread
-
-__all__ = [
-    "N_META",
-    "PITCH_BITS",
-    "Encoder",
-    "EncoderLayer",
-    "PitchNetwork",
-    "Pitches",
-    "RelativeAttention",
-    "RollModel",
-    "Sizes",
-    "padded",
-]
 
 N_META: Final = 4
 """Features of a step besides its cells: padding before, padding after, positions in beat and bar."""
 
-_STEPS_AT_ONCE: Final = 64
-
-
+STEPS_AT_ONCE: Final = 64
+HEADS, ONSET = 3, 1  # whether a cell sounds, starts, has just ended
 NORM_EPS = 1e-6
 PITCH_BITS = 7
+
+
+@dataclasses.dataclass(frozen=True)
+class RollConfig:
+    """What the configs of all networks of rolls have; each documents its settings.
+
+    A value outside its range raises `InvalidInputError`, a name that does not exist `UnknownNameError`.
+    """
+
+    model_type: str = ""
+    style: str = ""
+    context: int = 10
+    pitch_width: int = 16
+    filters: int = 64
+    dropout: float = 0.3
+    mask_share: float = 0.3
+    steps_per_quarter: int = 8
+
+    def _check(self, *counts: str) -> None:
+        """Check types, counts and shares."""
+        counts = (*counts, "context", "pitch_width", "filters", "steps_per_quarter")
+        check_config(self, at_least_one=counts, shares=("dropout", "mask_share"))
 
 
 class Sizes(NamedTuple):
@@ -112,17 +119,9 @@ class EncoderLayer(nn.Module):
 
 
 class Encoder(nn.Module):
-    """One side of a step: layers of attention, then recurrence both ways.
+    """One side of a step: layers of attention, then recurrence both ways, of the width of the layers.
 
-    Parameters
-    ----------
-    sizes
-        Of the layers of attention; recurrence has their width.
-    dropout
-        Share that is dropped after attention and after the linear layers.
-    near
-        Which step is asked for when not all are: -1 the last, 0 the first.
-
+    `near` says which step is asked for when not all are: -1 the last, 0 the first.
     """
 
     def __init__(self, sizes: Sizes, dropout: float, *, near: int) -> None:
@@ -235,21 +234,20 @@ class PitchNetwork(Pitches):
 class RollModel(SavedNetwork):
     """Base of the networks of rolls: `protocols.SweptTransfer` and `protocols.CellPredictor`.
 
-    A subclass has a constructor of its own and is a `layers.gibbs.RollNetwork`. Its config has `style`, `window`
-    (steps on either side of an example that is learnt from) and `steps_per_quarter`.
-
-    Attributes
-    ----------
-    sampling
-        How `transfer` samples.
-
+    A subclass is a `layers.gibbs.RollNetwork`, and has a constructor of its own and `training_loss(windows)`. Its
+    config has `style`, `window` (steps on either side of an example that is learnt from) and `steps_per_quarter`;
+    `sampling` is how `transfer` samples, and its layers `dropout` and `around` turn what both sides say into what the
+    network of pitches is given.
     """
 
     deterministic = False
     stages: ClassVar[tuple[str, ...]] = ()
-    whole = False
+    whole: bool = False
+    window: int
     sampling: GibbsSettings
     pitches: nn.Module
+    around: nn.Linear
+    dropout: nn.Dropout
     training_step: int = 0
 
     @abc.abstractmethod
@@ -257,10 +255,8 @@ class RollModel(SavedNetwork):
         """Return what steps see of a roll: (n, 84, context). Their own rows are never read."""
 
     @abc.abstractmethod
-    def training_loss(
-        self, windows: RollWindows, *, varied: bool = False, generator: torch.Generator | None = None
-    ) -> Tensor:
-        """Return what training minimises, shape (n,)."""
+    def onset_probabilities(self, cells: Tensor, meta: Tensor) -> Tensor:
+        """Return eq. 6, how likely a note starts in each cell, (steps, 84)."""
 
     def pitch_logits(self, context: Tensor, rows: Tensor) -> Tensor:
         """Return logits, (n, 84), of contexts (n, 84, context); that of pitch p depends on ``rows[:, :p]`` alone."""
@@ -285,7 +281,7 @@ class RollModel(SavedNetwork):
     def transfer(self, arrangement: Arrangement, *, rng: np.random.Generator) -> Arrangement:
         """Return the same melody over another accompaniment; see `models.gibbs.transfer`."""
         self._check_grid(arrangement.melody)
-        return transfer(self._network(), arrangement, rng, self.sampling)
+        return transfer(self, arrangement, rng, self.sampling)
 
     @property
     def n_sweeps(self) -> int:
@@ -298,11 +294,11 @@ class RollModel(SavedNetwork):
         """Return the sweeps that are left; see `models.gibbs.gibbs_sweeps` and `protocols.SweptTransfer`."""
         self._check_grid(arrangement.melody)
         settings = dataclasses.replace(self.sampling, sweeps=self.n_sweeps if n_sweeps is None else n_sweeps)
-        return gibbs_sweeps(self._network(), arrangement, settings, seed, start=start)
+        return gibbs_sweeps(self, arrangement, settings, seed, start=start)
 
     def arranged(self, cells: Cells, arrangement: Arrangement) -> Arrangement:
         """Return the roll of a sweep over the given melody; see `models.gibbs.arrangement_of`."""
-        return arrangement_of(self._network(), cells, arrangement, self.sampling)
+        return arrangement_of(self, cells, arrangement, self.sampling)
 
     def read_state(self, path: str | os.PathLike[str]) -> GibbsState:
         """Return what ``Sweep.state.save`` wrote; raises `UnreadableFileError`."""
@@ -313,15 +309,14 @@ class RollModel(SavedNetwork):
         self._check_grid(roll)
         if not 0 <= hidden < self.config.window:
             raise InvalidInputError(f"hidden must lie in 0..{self.config.window - 1}, got {hidden}")
-        network = self._network()
-        cells, meta = torch.from_numpy(roll.cells).to(self.device), roll_meta(network, roll)
+        cells, meta = torch.from_numpy(roll.cells).to(self.device), roll_meta(self, roll)
         probabilities = [np.empty((0, N_ROLL_PITCHES))]
-        at_once = len(roll) if self.whole and not hidden else _STEPS_AT_ONCE
+        at_once = len(roll) if self.whole and not hidden else STEPS_AT_ONCE
         parts = torch.split(torch.arange(len(roll), device=self.device), at_once) if len(roll) else ()
-        with working(network), torch.inference_mode(), one_thread():
+        with working(self), torch.inference_mode(), one_thread():
             for steps in parts:
-                context = network.context(cells, meta, steps, hidden=hidden)
-                likely = network.calibrated(network.pitch_logits(context, cells[steps]))
+                context = self.context(cells, meta, steps, hidden=hidden)
+                likely = self.calibrated(self.pitch_logits(context, cells[steps]))
                 probabilities.append(likely.double().cpu().numpy())
         return np.concatenate(probabilities)
 
@@ -329,9 +324,10 @@ class RollModel(SavedNetwork):
         """Return logits as probabilities."""
         return logits.sigmoid()
 
-    def _network(self) -> Any:
-        """Return itself: a subclass has the methods of a `RollNetwork`."""
-        return self
+    def _for_pitches(self, near: Tensor) -> Tensor:
+        """Return what both sides say of their step, (n, width of both), as (n, 84, context)."""
+        out: Tensor = self.around(self.dropout(near)).view(len(near), N_ROLL_PITCHES, -1)
+        return out
 
     def _check_grid(self, roll: PianoRoll) -> None:
         if roll.steps_per_quarter != self.config.steps_per_quarter:

@@ -30,8 +30,6 @@ from music_evals.files import check_no_pointer_in, parse_json, write_atomically,
 from music_evals.protocols.settings import check_rules, check_types
 from music_evals.repositories import MODELS, find_repository
 
-__all__ = ["SavedNetwork", "check_config", "check_sizes", "fetching", "fill_sizes", "save_tensors"]
-
 MOST_SIZE, MOST_LAYERS, MOST_WEIGHTS, MOST_CONFIG_BYTES = 2**16, 256, 2**29, 2**20
 """Of what a config.json may describe; the largest published network here, SketchNet, has 1.7e8 weights."""
 _LARGE = 2048
@@ -90,7 +88,7 @@ class SavedNetwork(nn.Module, PyTorchModelHubMixin, abc.ABC, library_name="music
 
         """
         place, local = find_repository(os.fspath(pretrained_model_name_or_path), MODELS, "model")
-        if local:
+        if local:  # all is checked before any of it is read
             _check_folder(Path(place), cls.config_class)
         with fetching(place):
             model: Self = super().from_pretrained(place, **options)
@@ -102,7 +100,22 @@ class SavedNetwork(nn.Module, PyTorchModelHubMixin, abc.ABC, library_name="music
         from safetensors import SafetensorError
 
         try:
-            _check_n_weights(cls, options.get("config"))
+            config = options.get("config")
+            if isinstance(config, Mapping):  # the mixin reads classes from signatures alone
+                fields = {field.name for field in dataclasses.fields(cls.config_class)}
+                config = cls.config_class(**{name: value for name, value in config.items() if name in fields})
+                options["config"] = config
+            if dataclasses.is_dataclass(config):
+                check_sizes(config)
+                sizes = {name: value for name, value in vars(config).items() if isinstance(value, int)}
+                deep = any(size > 16 for name, size in sizes.items() if "layers" in name)
+                if deep or max(sizes.values(), default=0) > _LARGE:
+                    with torch.device("meta"):  # takes seconds to begin with, so that it is not done for every network
+                        n_weights = sum(weight.numel() for weight in cls(config).parameters())
+                    if n_weights > MOST_WEIGHTS:
+                        raise InvalidInputError(
+                            f"its config.json describes {n_weights} weights, more than {MOST_WEIGHTS}"
+                        )
             with contextlib.redirect_stdout(io.StringIO()):  # the mixin prints; stdout is for data
                 model: Self = super()._from_pretrained(model_id=model_id, strict=strict, **options)
         except MusicEvalsError:
@@ -148,18 +161,6 @@ def check_sizes(config: Any) -> None:
         value, most = getattr(config, field.name), MOST_LAYERS if field.name.endswith("layers") else MOST_SIZE
         if isinstance(value, int) and abs(value) > most:
             raise InvalidInputError(f"{field.name} must be at most {most}, got {value}")
-
-
-def _check_n_weights(kind: type[Any], config: Any) -> None:
-    """Raise where a network would have more weights than fit into memory; they are counted without any."""
-    if dataclasses.is_dataclass(config):
-        check_sizes(config)
-        sizes = [value for value in vars(config).values() if isinstance(value, int)]
-        if max(sizes, default=0) > _LARGE or any(size > 16 for name, size in vars(config).items() if "layers" in name):
-            with torch.device("meta"):  # takes seconds to begin with, so that it is not done for every network
-                n_weights = sum(weight.numel() for weight in kind(config).parameters())
-            if n_weights > MOST_WEIGHTS:
-                raise InvalidInputError(f"its config.json describes {n_weights} weights, more than {MOST_WEIGHTS}")
 
 
 @contextlib.contextmanager

@@ -23,23 +23,6 @@ from music_evals.symbolic.encodings.piano_rolls import piano_roll
 from music_evals.symbolic.noteseq import check_contexts
 from music_evals.symbolic.piece_rows import score_of_row
 
-__all__ = [
-    "Examples",
-    "RollExamples",
-    "RollWindows",
-    "TokenExamples",
-    "beside",
-    "cut_voices",
-    "draw_transpositions",
-    "hash_arrays",
-    "recipe_examples",
-    "rolls_of_split",
-    "song_rows",
-    "training_contexts",
-    "transpose",
-    "whole_voices",
-]
-
 Shifts = npt.NDArray[np.int64]
 Read = TypeVar("Read")
 
@@ -97,7 +80,13 @@ class RollExamples:
             raise NoDataError("there are no rolls to learn from; name a split that has pieces")
         self.window, self.stride = window, stride
         self.ends = np.cumsum([-(-len(roll) // stride) for roll in rolls])
-        self.padded = [_padded(roll, window) for roll in rolls]
+        self.padded: list[tuple[npt.NDArray[Any], ...]] = []
+        for roll in rolls:  # cells, onsets, offsets and metadata, with silence on either side
+            notes = (np.pad(array, ((window, window), (0, 0))) for array in (roll.cells, roll.onsets, roll.offsets))
+            meta = np.zeros((len(roll) + 2 * window, 4), dtype=np.float32)
+            meta[:window, 0] = meta[window + len(roll) :, 1] = 1
+            meta[window : window + len(roll), 2:] = np.stack([roll.beat_phase, roll.bar_phase], axis=1)
+            self.padded.append((*notes, meta))
         sounding = [np.flatnonzero(roll.cells.any(axis=0)) for roll in rolls]
         # a silent roll may be moved as far as any
         self.lowest, self.highest = (
@@ -119,14 +108,14 @@ class RollExamples:
     ) -> Shifts:
         """Return shifts that are uniform over those that keep the whole piece of a step in a range."""
         bottom, top = max(pitch_range[0], LOWEST_PITCH), min(pitch_range[1], LOWEST_PITCH + N_ROLL_PITCHES - 1)
-        piece = self._piece(np.arange(len(self)))
+        piece = np.searchsorted(self.ends, np.arange(len(self)), side="right")
         lows, highs = np.maximum(low, bottom - self.lowest), np.minimum(high, top - self.highest)
         shifts: Shifts = rng.integers(np.minimum(lows, 0)[piece], np.maximum(highs, 0)[piece], endpoint=True)
         return shifts
 
     def batch(self, rows: Shifts, shifts: Shifts, device: str) -> RollWindows:
         """Return the windows around some steps, moved."""
-        pieces = self._piece(rows)
+        pieces = np.searchsorted(self.ends, rows, side="right")
         starts = (rows - np.concatenate([[0], self.ends])[pieces]) * self.stride  # of the windows, in padded rolls
         length = 2 * self.window + 1
         cut = [
@@ -145,9 +134,6 @@ class RollExamples:
         """Return a hash of the rolls, and of where their examples start and how far they reach."""
         return hash_arrays([np.array([self.window, self.stride]), *(array for roll in self.padded for array in roll)])
 
-    def _piece(self, rows: Shifts) -> Shifts:
-        return np.searchsorted(self.ends, rows, side="right")
-
 
 Examples = TokenExamples | RollExamples
 """What a network learns from: how many there are, how far each may be moved, and what a batch of them is."""
@@ -159,15 +145,6 @@ def hash_arrays(arrays: Iterable[npt.NDArray[Any]]) -> str:
     for array in arrays:
         sha256.update(repr((array.shape, array.dtype.str)).encode() + array.tobytes())
     return sha256.hexdigest()
-
-
-def _padded(roll: PianoRoll, window: int) -> tuple[npt.NDArray[Any], ...]:
-    """Return cells, onsets, offsets and metadata of a roll with silence on either side."""
-    notes = (np.pad(array, ((window, window), (0, 0))) for array in (roll.cells, roll.onsets, roll.offsets))
-    meta = np.zeros((len(roll) + 2 * window, 4), dtype=np.float32)
-    meta[:window, 0] = meta[window + len(roll) :, 1] = 1
-    meta[window : window + len(roll), 2:] = np.stack([roll.beat_phase, roll.bar_phase], axis=1)
-    return (*notes, meta)
 
 
 def transpose(contexts: Tokens, semitones: npt.NDArray[np.int64]) -> Tokens:

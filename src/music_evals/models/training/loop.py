@@ -1,15 +1,8 @@
-"""One training loop for every model of this room, driven by a recipe (`training.recipe`).
-
-A `Run` draws batches, lets the learning rate follow a schedule, writes its log and keeps the weights of the best
-validation epoch. Its kinds say what is learnt from, what a batch costs and how an epoch is evaluated: networks of notes
-here, `taggers` and `writers` beside it.
+"""Every model of this room is trained from a recipe (`training.recipe`); how networks of notes are, as a `run.Run`.
 
 A network of notes takes part by having `training_loss(batch, *, varied)` and `save_pretrained(folder)`. Each example
 (`training.data`) is transposed at random; what is kept may be the moving average of the weights. A network that has
 `validation_losses(batch)` is evaluated by these.
-After every epoch a run writes one file, `CHECKPOINT`, that holds all it needs to go on: weights, optimiser, random
-states and history. A run that is killed and started again therefore ends with the same weights, bit for bit, on the
-same machine with the same number of threads.
 
 A network that is trained in stages names them (`stages`) and freezes what a stage leaves alone (`begin_stage`). Each
 stage is a run with a checkpoint of its own, and starts from the best weights of the stage before.
@@ -17,15 +10,13 @@ stage is a run with a checkpoint of its own, and starts from the best weights of
 
 from __future__ import annotations
 
-import abc
 import bisect
 import contextlib
 import itertools
-import json
 import math
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -35,21 +26,12 @@ import torch
 from torch import Tensor
 
 from music_evals.annotations import Tokens
-from music_evals.csv_files import csv_text
-from music_evals.errors import CorruptRecordsError, InvalidInputError, MissingBackendError, OtherRunError, OutputError
-from music_evals.files import write_atomically
+from music_evals.errors import InvalidInputError, MissingBackendError, OtherRunError, OutputError
 from music_evals.lyrics.model_files import choose_device
-from music_evals.models.layers.saving import save_tensors
 from music_evals.models.training.data import Examples, TokenExamples, hash_arrays, recipe_examples
-from music_evals.models.training.recipe import (
-    CommonTraining,
-    Recipe,
-    TrainingConfig,
-    build_recipe,
-    find_recipe,
-    from_mapping,
-    read_sections,
-)
+from music_evals.models.training.recipe import Recipe, build_recipe, find_recipe, read_sections
+from music_evals.models.training.run import CHECKPOINT, LOG, Log, Run, section, seeded
+from music_evals.models.training.settings import TrainingConfig, from_mapping
 from music_evals.protocols import INPAINTERS, STYLE_TRANSFERS, TAGGERS, TUNED_WRITERS, load_plugin
 from music_evals.repositories import MODELS, find_repository
 
@@ -57,20 +39,12 @@ if TYPE_CHECKING:
     from music_evals.models.training.taggers import TaggerTrainingResult
     from music_evals.models.training.writers import TextTrainingResult
 
-__all__ = ["Log", "Run", "TrainingResult", "fit", "learning_rate", "seeded", "train_from_file", "write_rows"]
-
-# Beside the model, in a folder of their own that is not published and that git ignores; those of a stage lie one folder
-# deeper, such as run/vae/log.csv.
-CHECKPOINT = "run/checkpoint.safetensors"
-LOG = "run/log.csv"
+__all__ = ["TrainingResult", "fit", "learning_rate", "train_from_file"]
 
 _OTHER_TRAININGS = {  # those that build on this loop
     **dict.fromkeys(TAGGERS, "music_evals.models.training.taggers:train_tagger"),
     **dict.fromkeys(TUNED_WRITERS, "music_evals.models.training.writers:train_text_model"),
 }
-
-Log = Callable[[Mapping[str, Any]], None]
-"""Takes one row of values, an epoch."""
 
 
 class TrainingResult(NamedTuple):
@@ -239,19 +213,6 @@ def _tracking(project: str | None, settings: Mapping[str, Any]) -> Iterator[Log 
         trackio.finish()
 
 
-@contextlib.contextmanager
-def seeded(seed: int, threads: int | None) -> Iterator[None]:
-    """Seed PyTorch and set its threads, where a number is given, for a run; put both back afterwards."""
-    before = torch.get_num_threads()
-    with torch.random.fork_rng():
-        torch.manual_seed(seed)
-        torch.set_num_threads(threads or before)
-        try:
-            yield
-        finally:
-            torch.set_num_threads(before)
-
-
 def fit(
     model: Any,
     train: Tokens | Examples,
@@ -323,218 +284,10 @@ def fit(
     return TrainingResult(folder, epochs, run.best_epoch, run.best_loss, seconds)
 
 
-class Run(abc.ABC):
-    """A run in progress: all that changes from step to step, and its checkpoint.
-
-    The checkpoint holds `tensors`, those of the optimiser and of the best epoch, `state` and history.
-    """
-
-    title: str = "training"
-    prefix: str = ""  # of the names that are logged
-    n_epochs: int
-    patience: int | None = None
-    save_steps: int | None = None  # steps between two checkpoints within an epoch; None: epochs alone have them
-    save_epochs: int = 1  # epochs between two checkpoints
-    start_loss: float = math.inf  # validation loss of weights that another training has left; epoch 0
-
-    def __init__(
-        self, model: Any, settings: CommonTraining, n_examples: int, files: tuple[Path, Path], key: Mapping[str, Any]
-    ) -> None:
-        self.model, self.settings, self.key = model, settings, key
-        self.checkpoint, self.log = files
-        self.trained = {name: value for name, value in model.named_parameters() if value.requires_grad}
-        self.optimizer = torch.optim.AdamW(
-            list(self.trained.values()), lr=settings.learning_rate, weight_decay=settings.weight_decay
-        )
-        self.device = next(iter(self.trained.values())).device
-        self.epoch_steps = -(-n_examples // settings.batch_size)
-        self.step = 0  # of the whole run
-        self.sums = [0.0, 0.0, 0.0]  # of an epoch that is under way: loss, examples or tokens, seconds
-        self.history: list[dict[str, Any]] = []
-        self.best: dict[str, Tensor] = {}
-
-    # --- what a kind of training says
-
-    @abc.abstractmethod
-    def order(self) -> npt.NDArray[np.int64]:
-        """Return the examples of the epoch that begins, in the order of their batches."""
-
-    @abc.abstractmethod
-    def losses(self, rows: npt.NDArray[np.int64]) -> Iterator[Tensor]:
-        """Yield the loss of a batch in parts, one or more, that are added up."""
-
-    @abc.abstractmethod
-    def rate(self) -> float:
-        """Return the learning rate of the step."""
-
-    @abc.abstractmethod
-    def row(self, loss: float) -> dict[str, Any]:
-        """Return what the log says of an epoch with a mean loss: `validation_loss`, if it is evaluated."""
-
-    @abc.abstractmethod
-    def weights(self) -> Mapping[str, Tensor]:
-        """Return what is kept of the best epoch."""
-
-    @abc.abstractmethod
-    def tensors(self) -> dict[str, Tensor]:
-        """Return what a checkpoint holds besides optimiser and best epoch."""
-
-    @abc.abstractmethod
-    def load(self, state: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> None:
-        """Take what `state` and `tensors` returned, read from a checkpoint."""
-
-    def state(self) -> dict[str, Any]:
-        """Return what a checkpoint holds as JSON besides the history."""
-        return {"key": self.key}
-
-    def check(self, state: Mapping[str, Any], advice: str) -> None:
-        """Raise where a checkpoint is another run's."""
-        if state.get("key") != self.key:
-            raise OtherRunError(f"the checkpoint is of another recipe, another model or other songs; {advice}")
-
-    def weigh(self, rows: npt.NDArray[np.int64]) -> int:
-        """Return what a batch counts in the mean loss."""
-        return len(rows)
-
-    # --- the loop
-
-    @property
-    def seconds(self) -> float:
-        """Seconds of all epochs."""
-        return math.fsum(row["seconds"] for row in self.history)
-
-    def _epoch_losses(self) -> list[float]:
-        return [self.start_loss, *(row["validation_loss"] for row in self.history)]
-
-    @property
-    def best_loss(self) -> float:
-        """Validation loss of the best epoch."""
-        return min(self._epoch_losses())
-
-    @property
-    def best_epoch(self) -> int:
-        """Number of the best epoch, from 1; 0 is the start."""
-        return self._epoch_losses().index(self.best_loss)
-
-    @property
-    def finished(self) -> bool:
-        """Whether no epoch is to follow."""
-        if not self.history or self.patience is None:
-            return len(self.history) >= self.n_epochs
-        # patience leaves the start alone: a cycle begins at its peak learning rate, which may spoil what was learnt
-        trained = self._epoch_losses()[1:]
-        since_best = len(trained) - 1 - trained.index(min(trained))
-        return len(trained) >= self.n_epochs or since_best >= self.patience
-
-    def fit(
-        self,
-        *,
-        resume: bool,
-        progress: bool,
-        clock: Callable[[], float] = time.monotonic,
-        log: Log | None = None,
-        started: bool = False,
-    ) -> None:
-        """Run to the end, from the checkpoint where there is one; the model ends with the best weights."""
-        from tqdm import tqdm
-
-        if resume and self.checkpoint.exists():
-            self._restore()
-        elif started:
-            self.start_loss = float(self.row(0.0)["validation_loss"])
-            self._keep()
-        total = self.n_epochs * self.epoch_steps
-        with tqdm(total=total, initial=self.step, desc=self.title, unit="step", disable=not progress) as bar:
-            while not self.finished:
-                began = clock() - self.sums[2]
-                order, size = self.order(), self.settings.batch_size
-                self.model.train()
-                for place in range(self.step - len(self.history) * self.epoch_steps, self.epoch_steps):
-                    self._take_step(order[place * size : (place + 1) * size])
-                    bar.set_postfix(epoch=len(self.history) + 1, loss=self.sums[0] / self.sums[1], refresh=False)
-                    bar.update()
-                    if self.save_steps and place + 1 < self.epoch_steps and self.step % self.save_steps == 0:
-                        self.sums[2] = clock() - began
-                        self._save()
-                row = self.row(self.sums[0] / self.sums[1])
-                self._end_epoch({"epoch": len(self.history) + 1, **row, "seconds": round(clock() - began, 4)})
-                if log is not None:
-                    log({f"{self.prefix}{name}": value for name, value in self.history[-1].items()})
-        if self.best:
-            self.take_best()
-        elif self.patience is not None:
-            raise InvalidInputError(
-                "the validation loss was never a finite number; lower learning_rate and start again"
-            )
-
-    def _take_step(self, rows: npt.NDArray[np.int64]) -> None:
-        for group in self.optimizer.param_groups:
-            group["lr"] = self.rate()
-        self.optimizer.zero_grad(set_to_none=True)
-        loss = 0.0
-        for part in self.losses(rows):
-            torch.autograd.backward(part)
-            loss += float(part.detach())
-        if not math.isfinite(loss):
-            raise InvalidInputError(
-                f"the loss is {loss} in epoch {len(self.history) + 1}; lower learning_rate and start again"
-            )
-        if self.settings.max_gradient_norm is not None:
-            torch.nn.utils.clip_grad_norm_(list(self.trained.values()), self.settings.max_gradient_norm)
-        self.optimizer.step()
-        n = self.weigh(rows)
-        self.sums[0], self.sums[1] = self.sums[0] + loss * n, self.sums[1] + n
-        self.after_step()
-        self.step += 1
-
-    def after_step(self) -> None:  # noqa: B027 - most do nothing
-        """Do what follows a step, before the next one is counted."""
-
-    def _end_epoch(self, row: dict[str, Any]) -> None:
-        """Write down the epoch; keep its weights where they are the best so far."""
-        self.history.append(row)
-        self.sums = [0.0, 0.0, 0.0]
-        if "validation_loss" in row and self.best_epoch == len(self.history):
-            self._keep()
-        if len(self.history) % self.save_epochs == 0 or self.finished:
-            start = dict.fromkeys(self.history[0], "") | {"epoch": 0, "validation_loss": self.start_loss}
-            write_rows(self.log, [*([] if math.isinf(self.start_loss) else [start]), *self.history])
-            self._save()
-
-    def _keep(self) -> None:
-        self.best = {name: value.detach().cpu().clone() for name, value in self.weights().items()}
-
-    def take_best(self) -> None:
-        """Give the model the weights of the best epoch."""
-        self.model.load_state_dict(self.best, strict=False)
-        self.model.eval()
-
-    def _save(self) -> None:
-        tensors = self.tensors() | {f"best.{name}": value for name, value in self.best.items()}
-        for index, values in self.optimizer.state_dict()["state"].items():
-            tensors |= {f"optimizer.{index}.{name}": value for name, value in values.items()}
-        write_checkpoint(self.checkpoint, tensors, {**self.state(), "history": self.history})
-
-    def _restore(self) -> None:
-        """Go back to where the checkpoint was written."""
-        advice = f"delete {self.checkpoint}, or start again without resuming (`resume=False`)"
-        state, tensors = read_checkpoint(self.checkpoint, advice)
-        self.check(state, advice)
-        self.history = state["history"]
-        self.step = len(self.history) * self.epoch_steps
-        self.best = section(tensors, "best.")
-        if self.best and self.best.keys() != self.weights().keys():
-            raise CorruptRecordsError(f"the checkpoint is damaged: its best weights are of another model; {advice}")
-        self.load(state, tensors)
-        values = self.optimizer.state_dict()
-        for name, tensor in section(tensors, "optimizer.").items():
-            index, _, entry = name.partition(".")
-            values["state"].setdefault(int(index), {})[entry] = tensor
-        self.optimizer.load_state_dict(values)
-
-
 class _NoteRun(Run):
     """The training of a network of notes, or a stage of it."""
+
+    section = "model."
 
     def __init__(
         self,
@@ -554,7 +307,8 @@ class _NoteRun(Run):
         super().__init__(model, self.training, n, (checkpoint, log), recipe.key())
         self.n_examples = n
         self.prefix = f"{stage}/" if stage else ""
-        self.title, self.n_epochs, self.patience = stage or "training", self.training.n_epochs, self.training.patience
+        self.title, self.patience = stage or "training", self.training.patience
+        self.n_epochs = self.training.n_epochs
         self.rng = np.random.default_rng(self.training.seed)
         self.average: dict[str, Tensor] = {}
         if self.training.average:
@@ -576,7 +330,6 @@ class _NoteRun(Run):
         return np.concatenate(passes)[: self.n_examples]
 
     def rate(self) -> float:
-        """Return the learning rate of the step."""
         return learning_rate(self.step, self.epoch_steps, self.training)
 
     def losses(self, rows: npt.NDArray[np.int64]) -> Iterator[Tensor]:
@@ -626,12 +379,11 @@ class _NoteRun(Run):
         }
 
     def weights(self) -> Mapping[str, Tensor]:
-        """Return the average, where there is one, or the weights."""
         return self.average or self.model.state_dict()
 
     def tensors(self) -> dict[str, Tensor]:
         """Return weights, their average, and PyTorch's random states."""
-        tensors = {f"model.{name}": value for name, value in self.model.state_dict().items()}
+        tensors = {f"{self.section}{name}": value for name, value in self.model.state_dict().items()}
         tensors |= {f"average.{name}": value for name, value in self.average.items()}
         tensors["random.cpu"] = torch.get_rng_state()
         if self.device.type == "cuda":
@@ -639,7 +391,6 @@ class _NoteRun(Run):
         return tensors
 
     def state(self) -> dict[str, Any]:
-        """Return recipe, data, and the random state of batches."""
         start = None if math.isinf(self.start_loss) else self.start_loss
         return {"recipe": self.key, "data": self.data, "start_loss": start, "random": self.rng.bit_generator.state}
 
@@ -657,11 +408,10 @@ class _NoteRun(Run):
             )
 
     def load(self, state: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> None:
-        """Take weights and random states."""
         self.start_loss = math.inf if state.get("start_loss") is None else state["start_loss"]
         self.rng.bit_generator.state = state["random"]
         self.average = {name: value.to(self.device) for name, value in section(tensors, "average.").items()}
-        self.model.load_state_dict(section(tensors, "model."))
+        super().load(state, tensors)
         torch.set_rng_state(tensors["random.cpu"])
         if "random.cuda" in tensors and self.device.type == "cuda":
             torch.cuda.set_rng_state(tensors["random.cuda"], self.device)
@@ -679,15 +429,8 @@ def learning_rate(step: int, epoch_steps: int, training: TrainingConfig) -> floa
     - ``"noam"`` falls with the root of the step (Vaswani et al., "Attention is all you need", 2017). Its peak is
       1 / sqrt(model size x warm-up), that is 0.000699 for the size 512 and a warm-up of 4000.
 
-    Parameters
-    ----------
-    step
-        From 0.
-    epoch_steps
-        Steps of one epoch; only ``"cosine"`` depends on it.
-    training
-        The settings; the first cycle includes the rise.
-
+    Steps are counted from 0; only ``"cosine"`` depends on the steps of one epoch, and its first cycle includes the
+    rise.
     """
     peak, warmup = training.learning_rate, training.warmup_steps
     if step < warmup:
@@ -715,36 +458,3 @@ def _with_begun_cycles(key: Mapping[str, Any], epochs: int) -> dict[str, Any]:
         return {**key, "training": training}
     *earlier, own = key["stages"]
     return {**key, "training": training, "stages": [*earlier, {**own, "training": training}]}
-
-
-# --- checkpoints and logs, each whole or not at all
-
-
-def write_checkpoint(path: Path, tensors: Mapping[str, Tensor], state: Mapping[str, Any]) -> None:
-    """Write tensors, and a state of JSON values."""
-    # copies, for networks may share storage between tensors, which the format does not allow
-    copies = {name: value.detach().cpu().clone() for name, value in tensors.items()}
-    save_tensors(path, copies, {"state": json.dumps(state)})
-
-
-def read_checkpoint(path: Path, advice: str) -> tuple[dict[str, Any], dict[str, Tensor]]:
-    """Return state and tensors; the error for a damaged file ends with the advice."""
-    from safetensors import SafetensorError, safe_open
-
-    try:
-        with safe_open(path, framework="pt") as file:
-            state = json.loads(file.metadata()["state"])
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a dict
-    except (SafetensorError, OSError, KeyError, TypeError, ValueError) as error:
-        raise CorruptRecordsError(f"the checkpoint is damaged ({error}); {advice}") from error
-    return state, tensors
-
-
-def section(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
-    """Return the tensors whose name starts with the prefix, without it."""
-    return {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}
-
-
-def write_rows(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Write a log, one row an epoch, as CSV."""
-    write_atomically(path, csv_text(rows[0], rows).encode(), parents=True)

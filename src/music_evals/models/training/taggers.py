@@ -24,7 +24,7 @@ from torch.nn import functional
 
 from music_evals.annotations import GROUPS
 from music_evals.audio.io import AUDIO_SUFFIXES, recordings
-from music_evals.errors import InvalidInputError, NoDataError, OtherRunError, UnknownNameError
+from music_evals.errors import InvalidInputError, NoDataError, UnknownNameError
 from music_evals.files import write_atomically
 from music_evals.lyrics.model_files import choose_device
 from music_evals.models.encoders.audio import Extraction, Source
@@ -33,8 +33,9 @@ from music_evals.models.encoders.precomputed import FEATURES_SUFFIX
 from music_evals.models.music_tagger import MusicTagger, MusicTaggerConfig, probe_network
 from music_evals.models.tag_vocabulary import THRESHOLDS, TagVocabulary, read_clusters, row_tags
 from music_evals.models.training.data import beside, check_ids, song_rows
-from music_evals.models.training.loop import Run, section, seeded
-from music_evals.models.training.recipe import Recipe, TaggerData, TaggerTraining, build_recipe, from_mapping
+from music_evals.models.training.recipe import Recipe, build_recipe
+from music_evals.models.training.run import Run, seeded
+from music_evals.models.training.settings import TaggerData, TaggerTraining, from_mapping
 
 __all__ = [
     "SCORES",
@@ -105,31 +106,19 @@ def train_tagger(
 
     Parameters
     ----------
-    values
-        Sections of the recipe, as `recipe.read_sections` gives them.
-    folder
-        Of the recipe: paths in it are relative to that, or else to the working folder.
-    out
-        Folder that is written to.
-    resume, device, progress, trust_remote_code
+    values, folder
+        Sections of the recipe, as `recipe.read_sections` gives them, and the folder that paths in it are relative to.
+    out, resume, device, progress, trust_remote_code
         As in `loop.train_from_file`; stored features are kept in any case.
     encoder
         In place of that of the recipe, which it must be.
 
     Raises
     ------
-    UnknownNameError, InvalidInputError
-        A setting that does not exist or is outside its range, or the loss is no longer a finite number.
-    NoDataError
-        No such data, a song without recording, or no tag often enough.
-    InvalidTagsError
-        A row without descriptions.
-    ModelUnavailableError, MissingBackendError
-        The encoder cannot be loaded.
-    CorruptRecordsError
-        A checkpoint is damaged, or of another recipe or other data.
-    OutputError
-        The folder cannot be written to.
+    MusicEvalsError
+        As in `loop.train_from_file`. Besides: `NoDataError` for a song without recording or no tag often enough,
+        `InvalidTagsError` for a row without descriptions, `ModelUnavailableError` and `MissingBackendError` where the
+        encoder cannot be loaded.
 
     """
     recipe = build_recipe(values)
@@ -156,7 +145,7 @@ def train_tagger(
             learnt = features, vocabulary.encode(group, tags[group])
             run = _ProbeRun(group, learnt, config.hidden_size, recipe, folder=out / "run", device=place)
             run.fit(resume=resume, progress=progress)
-            state |= {f"probes.{group}.{name}": value for name, value in run.weights().items()}
+            state |= {f"probes.{group}.{name}": value.detach().cpu() for name, value in run.weights().items()}
             losses[group], seconds = run.history[-1]["loss"], seconds + run.seconds
     with torch.device("meta"):  # its weights are there already
         tagger = MusicTagger(config, vocabulary)
@@ -177,16 +166,7 @@ def train_tagger(
 def positive_weights(targets: npt.NDArray[np.bool_]) -> Features:
     """Return the weight of each tag's positive cases: the largest count over its own, counts starting at 1.
 
-    Parameters
-    ----------
-    targets
-        Bool, shape (songs, outputs).
-
-    Returns
-    -------
-    numpy.ndarray
-        float32, shape (outputs,), at least 1.
-
+    Of targets, bool, shape (songs, outputs); the result is float32, shape (outputs,), at least 1.
     """
     counts = 1 + targets.sum(0, dtype=np.float32)
     weights: Features = counts.max() / counts
@@ -200,10 +180,7 @@ def _config(recipe: Recipe, *, input_size: int) -> MusicTaggerConfig:
                 f"model.{name} follows from the section data; leave it away, and set data.encoder or data.groups"
             )
     settings = {"model_type": recipe.model_type, "groups": recipe.data.groups, "encoder": recipe.data.encoder}
-    config: MusicTaggerConfig = from_mapping(
-        MusicTaggerConfig, {**settings, "input_size": input_size, **recipe.model}, "model setting"
-    )
-    return config
+    return from_mapping(MusicTaggerConfig, {**settings, "input_size": input_size, **recipe.model}, "model setting")
 
 
 def _features(encoder: Extraction, songs: Sequence[Song], *, progress: bool) -> Features:
@@ -217,6 +194,8 @@ def _features(encoder: Extraction, songs: Sequence[Song], *, progress: bool) -> 
 
 class _ProbeRun(Run):
     """The training of one group's network on features (songs, input_size) and targets (songs, outputs)."""
+
+    section = "probe."
 
     def __init__(
         self,
@@ -248,12 +227,7 @@ class _ProbeRun(Run):
         self.counts.zero_()
         return np.random.default_rng((*self.seed, len(self.history))).permutation(len(self.features))
 
-    def rate(self) -> float:
-        """Return the learning rate: it is constant."""
-        return self.settings.learning_rate
-
     def losses(self, rows: npt.NDArray[np.int64]) -> Iterator[Tensor]:
-        """Yield the loss of some songs."""
         batch = torch.from_numpy(rows).to(self.device)
         true = self.targets[batch]  # (batch, outputs)
         mixed = self.settings.precision == "bfloat16"
@@ -267,23 +241,6 @@ class _ProbeRun(Run):
         """Return the mean loss, and the F1 of all outputs above `LOG_LOGIT`."""
         hits, n_positive = self.counts.tolist()
         return {"loss": loss, "f1": 2 * hits / n_positive if n_positive else 0.0}
-
-    def weights(self) -> Mapping[str, Tensor]:
-        """Return the weights as they are."""
-        return {name: value.detach().cpu() for name, value in self.model.state_dict().items()}
-
-    def tensors(self) -> dict[str, Tensor]:
-        """Return the weights."""
-        return {f"probe.{name}": value for name, value in self.model.state_dict().items()}
-
-    def check(self, state: Mapping[str, Any], advice: str) -> None:
-        """Raise where a checkpoint is of another recipe, of other songs or of a later epoch."""
-        if state.get("key") != self.key or len(state["history"]) > self.n_epochs:
-            raise OtherRunError(f"the checkpoint is of another recipe, of other songs or of a later epoch; {advice}")
-
-    def load(self, state: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> None:  # noqa: ARG002 - all is in tensors
-        """Take the weights."""
-        self.model.load_state_dict(section(tensors, "probe."))
 
 
 def _write_scores(
@@ -332,18 +289,8 @@ def tag_scores(predicted: npt.NDArray[np.bool_], true: npt.NDArray[np.bool_]) ->
 
     Follows `F1_score` of the released code (`und_eval/models/mlp.py`): 1e-5 is added to each denominator, so that a
     song without true or without chosen tags scores 0, and a song whose outputs are all right scores 1 throughout. The
-    choice is by threshold alone: the rule that gives every dimension a tag is not part of it.
-
-    Parameters
-    ----------
-    predicted, true
-        Bool, shape (songs, outputs); the outputs of one dimension.
-
-    Returns
-    -------
-    TagScores
-        NaN where there are no songs or no outputs.
-
+    choice is by threshold alone: the rule that gives every dimension a tag is not part of it. Both are bool, shape
+    (songs, outputs), the outputs of one dimension; without songs or outputs the scores are NaN.
     """
     if not true.size:
         return TagScores(np.nan, np.nan, np.nan)

@@ -46,8 +46,9 @@ from music_evals.lyrics.near_copies import NearCopies
 from music_evals.lyrics.prompts import lyric_prompt, theme_prompt
 from music_evals.models.language_models import load_language_model, prompt_text, read_weights
 from music_evals.models.training.data import beside, check_ids, song_rows
-from music_evals.models.training.loop import CHECKPOINT, LOG, Run, section, seeded, write_rows
-from music_evals.models.training.recipe import Recipe, TextData, TextTraining, build_recipe
+from music_evals.models.training.recipe import Recipe, build_recipe
+from music_evals.models.training.run import CHECKPOINT, LOG, Run, section, seeded, write_rows
+from music_evals.models.training.settings import TextData, TextTraining
 
 __all__ = [
     "JUDGED_LOSSES",
@@ -55,7 +56,6 @@ __all__ = [
     "TextSongs",
     "TextTrainingResult",
     "Tokenized",
-    "content_hash",
     "load_text_songs",
     "tokenized",
     "train_text_model",
@@ -127,29 +127,16 @@ def train_text_model(
 
     Parameters
     ----------
-    values
-        Sections of the recipe, as `recipe.read_sections` gives them.
-    folder
-        Of the recipe: paths in it are relative to that, or else to the working folder.
-    out
-        Folder that is written to.
-    resume, device, progress, trust_remote_code
+    values, folder
+        Sections of the recipe, as `recipe.read_sections` gives them, and the folder that paths in it are relative to.
+    out, resume, device, progress, trust_remote_code
         As in `loop.train_from_file`.
 
     Raises
     ------
-    UnknownNameError, InvalidInputError
-        A setting that does not exist or is outside its range, or the loss is no longer a finite number.
-    NoDataError
-        No such data, or too few songs to train on.
-    ModelUnavailableError, MissingBackendError
-        The model cannot be loaded, or peft is not installed.
-    CorruptRecordsError
-        The checkpoint is damaged, or of another recipe, model or other songs.
-    BackendError
-        Out of memory.
-    OutputError
-        The folder cannot be written to.
+    MusicEvalsError
+        As in `loop.train_from_file`. Besides: `NoDataError` for too few songs to train on, `ModelUnavailableError` and
+        `MissingBackendError` where the model cannot be loaded or peft is not installed, `BackendError` out of memory.
 
     """
     recipe = build_recipe(values)
@@ -162,7 +149,9 @@ def train_text_model(
     if not train or not held:
         raise NoDataError(f"no song is left: all are longer than {most} tokens; raise training.max_tokens")
     left_out = {why: len(ids) for why, ids in songs.left_out.items()} | ({"too long": n_long} if n_long else {})
-    content = {"base": loaded.place.identity, "songs": content_hash((train, held))}
+    # what is learnt, and what decides when to stop
+    learnt = repr([[example.ids for example in part] for part in (train, held)])
+    content = {"base": loaded.place.identity, "songs": hashlib.sha256(learnt.encode()).hexdigest()[:16]}
     with seeded(recipe.training.seed, recipe.training.threads):
         # Adam loses small steps in 16 bits: what is tuned is always float32
         frozen = recipe.model.tuning == "lora" and recipe.training.precision == "bfloat16"
@@ -237,6 +226,7 @@ class _TextRun(Run):
     """A tuning run: what a step learns, and what a song costs."""
 
     title = "tuning"
+    section = "tuned."
 
     def __init__(
         self,
@@ -271,16 +261,13 @@ class _TextRun(Run):
         return math.fsum(loss * n for loss, n in zip(self.losses_of(self.held), sizes, strict=True)) / sum(sizes)
 
     def order(self) -> npt.NDArray[np.int64]:
-        """Return all songs in the order of the epoch."""
         return np.random.default_rng((self.training.seed, 2, len(self.history))).permutation(len(self.train))
 
     def rate(self) -> float:
-        """Return the learning rate of the step."""
         total = self.n_epochs * self.epoch_steps
         return self.training.learning_rate * _share(self.step, total, self.training.warmup)
 
     def weigh(self, rows: npt.NDArray[np.int64]) -> int:
-        """Return how many tokens a batch has answers of."""
         return sum(self.train[row].n_learnt for row in rows)
 
     def losses(self, rows: npt.NDArray[np.int64]) -> Iterator[Tensor]:
@@ -315,21 +302,14 @@ class _TextRun(Run):
         return {"loss": loss, "validation_loss": self._validation_loss()}
 
     def weights(self) -> Mapping[str, Tensor]:
-        """Return what is tuned."""
         return self.trained
 
-    def tensors(self) -> dict[str, Tensor]:
-        """Return what is tuned."""
-        return {f"tuned.{name}": value for name, value in self.trained.items()}
-
     def state(self) -> dict[str, Any]:
-        """Return where the run stands."""
         return {"key": self.key, "step": self.step, "sums": self.sums, "base_loss": self.base_loss}
 
     def load(self, state: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> None:
-        """Take what is tuned, and where the run stands."""
         self.step, self.sums, self.base_loss = state["step"], state["sums"], state["base_loss"]
-        tuned = section(tensors, "tuned.")
+        tuned = section(tensors, self.section)
         if other := tuned.keys() ^ self.trained.keys():
             raise CorruptRecordsError(
                 f"the checkpoint does not hold the weights that are tuned ({min(other)}), as of another version of "
@@ -386,27 +366,7 @@ def load_text_songs(data: TextData, folder: Path, *, seed: int) -> TextSongs:
     other = data.judged or data.dataset
     config = data.judged_config or (data.config if other == data.dataset else None)
     judged = list(song_rows(other, config, data.judged_split, folder))
-    examples, left_out = _apart(rows, judged, data)
-    if len(examples) < 2:
-        raise NoDataError(
-            f"{len(examples)} songs of {data.dataset}, {data.train}, are left to train on and at least 2 are needed; "
-            f"left out: {', '.join(f'{len(ids)} {why}' for why, ids in left_out.items()) or 'none'}"
-        )
-    order = np.random.default_rng((seed, 1)).permutation(len(examples))
-    n_held = min(max(1, round(data.validation * len(examples))), len(examples) - 1)
-    held = set(order[:n_held].tolist())
-    return TextSongs(
-        tuple(example for place, example in enumerate(examples) if place not in held),
-        tuple(example for place, example in enumerate(examples) if place in held),
-        tuple(example for row in judged if (example := _example(row, data)) is not None),
-        left_out,
-    )
-
-
-def _apart(
-    rows: Sequence[Mapping[str, Any]], judged: Sequence[Mapping[str, Any]], data: TextData
-) -> tuple[list[TextExample], dict[str, tuple[str, ...]]]:
-    """Return the songs that may be trained on, and the ids of the others by the reason."""
+    # the songs that may be trained on, and the ids of the others by the reason
     theirs, known = _Known(judged), _Known(())
     examples: list[TextExample] = []
     left_out: dict[str, list[str]] = {}
@@ -421,7 +381,20 @@ def _apart(
         else:
             known.add(row)
             examples.append(example)
-    return examples, {why: tuple(ids) for why, ids in left_out.items()}
+    if len(examples) < 2:
+        raise NoDataError(
+            f"{len(examples)} songs of {data.dataset}, {data.train}, are left to train on and at least 2 are needed; "
+            f"left out: {', '.join(f'{len(ids)} {why}' for why, ids in left_out.items()) or 'none'}"
+        )
+    order = np.random.default_rng((seed, 1)).permutation(len(examples))
+    n_held = min(max(1, round(data.validation * len(examples))), len(examples) - 1)
+    held = set(order[:n_held].tolist())
+    return TextSongs(
+        tuple(example for place, example in enumerate(examples) if place not in held),
+        tuple(example for place, example in enumerate(examples) if place in held),
+        tuple(example for row in judged if (example := _example(row, data)) is not None),
+        {why: tuple(ids) for why, ids in left_out.items()},
+    )
 
 
 class _Known:
@@ -484,8 +457,3 @@ def tokenized(examples: Sequence[TextExample], tokenizer: Any, most: int | None)
         tokenized_examples.append(Tokenized(example.id, (*prompt, *answer, *ends), len(prompt)))
     fitting = [song for song in tokenized_examples if most is None or len(song.ids) <= most]
     return fitting, len(tokenized_examples) - len(fitting)
-
-
-def content_hash(parts: Sequence[Sequence[Tokenized]]) -> str:
-    """Return a hash of what is learnt and what decides when to stop."""
-    return hashlib.sha256(repr([[example.ids for example in part] for part in parts]).encode()).hexdigest()[:16]
