@@ -289,7 +289,7 @@ def test_a_sign_in_is_too_old_after_ten_minutes(bench: StudyBench, app, provider
     ],
 )
 def test_what_the_provider_does_wrong_is_named(
-    bench: StudyBench, app, provider: LocalProvider, impatient: Callable[[str], None], wrong: str, said: str
+    bench: StudyBench, app, provider: LocalProvider, *, impatient: Callable[[str], None], wrong: str, said: str
 ) -> None:
     identity_of(bench, bench.FAN, "6482a1", provider)
     person = Person(app, bench)
@@ -369,7 +369,7 @@ def test_an_id_token_for_several_names_us_as_the_one_it_was_made_for(bench: Stud
     ],
 )
 def test_a_provider_that_describes_itself_badly_is_not_gone_to(
-    bench: StudyBench, app, provider: LocalProvider, impatient: Callable[[str], None], wrong: str, said: str
+    bench: StudyBench, app, provider: LocalProvider, *, impatient: Callable[[str], None], wrong: str, said: str
 ) -> None:
     provider.wrong = wrong
     impatient(wrong)
