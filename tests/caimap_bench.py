@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import datetime as dt
+import functools
 import json
+import shutil
+import tempfile
+from pathlib import Path
 from typing import Any
 
 from music_evals.annotations import AUDIO_EFFECTS, DIMENSIONS
@@ -11,7 +15,7 @@ from music_evals.caimap.domain import structure
 from music_evals.caimap.domain.values import Description, Effects, Section, Song, Structure, Tagged
 from music_evals.caimap.services import annotating, managing, views
 from music_evals.caimap.services.study import Settings, StudyService
-from music_evals.caimap.storage.store import Store, migrate
+from music_evals.caimap.storage.store import Store, migrate, sqlite_file, sqlite_url
 from music_evals.caimap.storage.tables import PersonRow, TaskRow
 
 START = dt.datetime(2026, 3, 2, 8, tzinfo=dt.UTC)  # a Monday
@@ -26,6 +30,15 @@ class Clock:
 
     def wait(self, seconds: float = 0, **span: float) -> None:
         self.now += dt.timedelta(seconds=seconds, **span)
+
+
+@functools.cache
+def empty_study() -> bytes:
+    """Return the SQLite file of a study in which nobody is: migrations are run once a process."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "study.db"
+        migrate(sqlite_url(path))
+        return path.read_bytes()
 
 
 class StudyBench:
@@ -44,16 +57,32 @@ class StudyBench:
     ADMIN, INSPECTOR, OTHER_INSPECTOR, PRO, OTHER_PRO, THIRD_PRO, FAN, OTHER_FAN = range(1, 9)
 
     def __init__(self, url: str, settings: Settings) -> None:
-        migrate(url)
-        self.url, self.clock = url, Clock()
-        self.store = Store(url)
-        self.service = StudyService(self.store, self.clock)
+        if url.startswith("sqlite:"):
+            sqlite_file(url).write_bytes(empty_study())
+        else:
+            migrate(url)
+        self.open(url, Clock())
         self.service.configure(settings)
         with self.store.writing() as session:
             for number, role in enumerate(self.PEOPLE, 1):
                 row = PersonRow(name=f"{role}{number}", role=role, consent="1", created=START, language="zh")
                 session.add(row)
                 session.flush()
+
+    def open(self, url: str, clock: Clock) -> None:
+        """Open a study that is there."""
+        self.url, self.clock = url, clock
+        self.store = Store(url)
+        self.service = StudyService(self.store, clock)
+
+    def copied(self, folder: Path) -> StudyBench:
+        """Return a bench on a copy of the folder of this one, whose store is closed."""
+        there = sqlite_file(self.url)
+        shutil.copytree(there.parent, folder, dirs_exist_ok=True)
+        copy, clock = object.__new__(StudyBench), Clock()
+        clock.now = self.clock.now
+        copy.open(sqlite_url(folder / there.name), clock)
+        return copy
 
     def songs(self, *names: str) -> None:
         songs = [Song(name, ("春眠不觉晓", "处处闻啼鸟"), 40.0, rhymes=(True, True)) for name in names]

@@ -340,7 +340,7 @@ def comparable(outcome: Any) -> tuple[Any, list[str]]:
 
 
 def same_digits(
-    task: str, folder: Path, *, local: tuple[int, ...] = (1, 2, 4), workers: int | None = None, **settings: Any
+    task: str, folder: Path, *, local: tuple[int, ...] = (4,), workers: int | None = None, **settings: Any
 ) -> None:
     def judge(name: str, **how: Any) -> tuple[Any, list[str]]:
         return comparable(music_evals.run(task, folder / name, n_resamples=50, report=False, **settings, **how))

@@ -75,7 +75,7 @@ def test_a_name_is_found_from_any_folder_of_a_clones_user(tmp_path: Path, monkey
 
 
 def test_an_empty_folder(tmp_path: Path) -> None:
-    with pytest.raises(NoDataError, match="is empty"):
+    with pytest.raises(NoDataError):
         load_items(str(tmp_path), None, "test")
 
 
@@ -86,13 +86,13 @@ def test_an_empty_split(tmp_path: Path) -> None:
     )  # fmt: skip
     with pytest.raises((NoDataError, UnreadableFileError)):  # datasets itself fails on a table without rows
         load_items(str(folder), None, "test")
-    with pytest.raises(NoDataError, match="no items"):
+    with pytest.raises(NoDataError):
         ItemSet("d", None, "test", (), (), np.empty((0, 384), dtype=np.uint8))
 
 
 def test_a_broken_file(tmp_path: Path) -> None:
     (tmp_path / "test.parquet").write_bytes(b"no parquet at all")
-    with pytest.raises(UnreadableFileError, match="cannot be read"):
+    with pytest.raises(UnreadableFileError):
         load_items(str(tmp_path), None, "test")
 
 
@@ -221,5 +221,5 @@ def test_what_the_hub_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, k
 
 def test_a_folder_has_no_revision(tiny_dataset: Path) -> None:
     assert load_items(str(tiny_dataset), "musib", "test").revision is None
-    with pytest.raises(InvalidInputError, match="`revision` goes with a Hub id"):
+    with pytest.raises(InvalidInputError, match="`revision`"):
         load_items(str(tiny_dataset), "musib", "test", revision="v1")

@@ -9,22 +9,33 @@ import subprocess
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.caimap_bench import StudyBench
 
 from music_evals.caimap.services.study import Settings
+from music_evals.caimap.storage import store
 from music_evals.caimap.storage.store import sqlite_url
 
 REQUIRED = os.environ.get("MUSIC_EVALS_REQUIRE", "").split(",")
 
 
-@pytest.fixture(autouse=True)
-def quick_hashes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Passwords of nobody need no hash that costs 64 MiB."""
+@pytest.fixture(autouse=True, scope="module")
+def quick_studies() -> Iterator[None]:
+    """Passwords of nobody need no hash that costs 64 MiB, and studies of nobody need not outlive a power cut."""
     argon2 = pytest.importorskip("argon2")
     cheap = argon2.PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
-    monkeypatch.setattr("music_evals.caimap.services.accounts._hasher", lambda: cheap)
+    set_up = store._set_up_sqlite
+
+    def without_waiting(connection: Any, record: Any) -> None:
+        set_up(connection, record)
+        connection.execute("PRAGMA synchronous=OFF").close()
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("music_evals.caimap.services.accounts._hasher", lambda: cheap)
+        patch.setattr(store, "_set_up_sqlite", without_waiting)
+        yield
 
 
 @pytest.fixture

@@ -6,7 +6,6 @@ A page without a row fails, and so does a row without a page.
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -24,8 +23,8 @@ from music_evals.caimap.domain import assurance
 from music_evals.caimap.domain.machine import RIGHTS
 from music_evals.caimap.domain.values import ROLES, ScoreSheet
 from music_evals.caimap.services import accounts, annotating, inspecting, managing, training
-from music_evals.caimap.services.study import Settings, StudyService
-from music_evals.caimap.storage.store import Store, sqlite_url
+from music_evals.caimap.services.study import Settings
+from music_evals.caimap.storage.store import Store, sqlite_file, sqlite_url
 from music_evals.caimap.storage.tables import AuditRow, Base, IdentityRow, PersonRow, SheetRow, SongRow, TaskRow
 from music_evals.caimap.web.app import build_app
 from music_evals.caimap.web.forms import structure_fields
@@ -44,12 +43,13 @@ REFUSED = {"400", "401", "403"}
 
 
 class Scene(NamedTuple):
-    """A study, the names of what is in it, the sessions of its people, and the provider by which they may sign in."""
+    """A study, the names in it, the sessions of its people, the provider by which they may sign in, and its pages."""
 
     bench: StudyBench
     names: dict[str, str]
     tokens: dict[int, str]
     provider: Provider
+    app: Any = None
 
     def version(self, name: str) -> str:
         """Return the version of a task or a song, as its page shows it."""
@@ -150,21 +150,16 @@ def served() -> Iterator[LocalProvider]:
 @pytest.fixture(scope="module")
 def template(tmp_path_factory: pytest.TempPathFactory, served: LocalProvider) -> Scene:
     folder = tmp_path_factory.mktemp("authorisation")
-    with pytest.MonkeyPatch.context() as patch:
-        import argon2
-
-        cheap = argon2.PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
-        patch.setattr("music_evals.caimap.services.accounts._hasher", lambda: cheap)
-        bench = StudyBench(sqlite_url(folder / "study.db"), Settings(seed=1, share=1.0, congruent_share=0.0))
-        (folder / "audio").mkdir()
-        soundfile.write(folder / "audio" / "song.flac", np.zeros(8000), 8000)
-        named = fill(bench)
-        with bench.store.writing() as session:
-            for row in session.scalars(select(SongRow)):
-                row.content = {**row.content, "audio": "song.flac"}
-            for person in session.scalars(select(PersonRow)):
-                person.password_hash = cheap.hash(PASSWORD)
-        people = {who: accounts.open_session(bench.service, who) for who in range(1, len(bench.PEOPLE) + 1)}
+    bench = StudyBench(sqlite_url(folder / "study.db"), Settings(seed=1, share=1.0, congruent_share=0.0))
+    (folder / "audio").mkdir()
+    soundfile.write(folder / "audio" / "song.flac", np.zeros(8000), 8000)
+    named = fill(bench)
+    with bench.store.writing() as session:
+        for row in session.scalars(select(SongRow)):
+            row.content = {**row.content, "audio": "song.flac"}
+        for person in session.scalars(select(PersonRow)):
+            person.password_hash = accounts._hasher().hash(PASSWORD)
+    people = {who: accounts.open_session(bench.service, who) for who in range(1, len(bench.PEOPLE) + 1)}
     bench.store.close()  # which moves all of it into the file
     provider = Provider(CLIENT, SECRET, address="http://127.0.0.1:7860", url=served.url)
     return Scene(bench, named, people, provider)
@@ -176,14 +171,10 @@ def scene(template: Scene, tmp_path: Path) -> Iterator[Callable[[], Scene]]:
     opened: list[Store] = []
 
     def copy() -> Scene:
-        folder = tmp_path / str(len(opened))
-        shutil.copytree(Path(template.bench.url.removeprefix("sqlite:///")).parent, folder)
-        bench = object.__new__(StudyBench)
-        bench.url, bench.clock = sqlite_url(folder / "study.db"), template.bench.clock
-        bench.store = Store(bench.url)
-        bench.service = StudyService(bench.store, bench.clock)
+        bench = template.bench.copied(tmp_path / str(len(opened)))
         opened.append(bench.store)
-        return template._replace(bench=bench)
+        app = build_app(bench.service, sqlite_file(bench.url).parent / "audio", provider=template.provider)
+        return template._replace(bench=bench, app=app)
 
     yield copy
     for store in opened:
@@ -419,9 +410,7 @@ ROWS = (
 
 def ask(scene: Scene, row: Row, who: int) -> str:
     """Send the request of a row as a person, and return the status, or ``in`` for who has to sign in first."""
-    folder = Path(scene.bench.url.removeprefix("sqlite:///")).parent
-    app = build_app(scene.bench.service, folder / "audio", provider=scene.provider)
-    client = testclient.TestClient(app, base_url="http://testserver", follow_redirects=False)
+    client = testclient.TestClient(scene.app, base_url="http://testserver", follow_redirects=False)
     csrf, visit = "", None
     if who:
         client.cookies.set(COOKIE, scene.tokens[who])

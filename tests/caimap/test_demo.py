@@ -43,13 +43,9 @@ NOTHING = 'class="none"'
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A demo study that nobody has touched; tests work on copies of it."""
-    argon2 = pytest.importorskip("argon2")
-    cheap = argon2.PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
     folder = tmp_path_factory.mktemp("demo") / "study"
     folder.mkdir()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("music_evals.caimap.services.accounts._hasher", lambda: cheap)
-        make_demo(folder / "audio", sqlite_url(folder / "study.db"), PASSWORD)
+    make_demo(folder / "audio", sqlite_url(folder / "study.db"), PASSWORD)
     return folder
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
@@ -56,8 +56,13 @@ def app(bench: StudyBench, provider: LocalProvider, tmp_path):
 
 
 @pytest.fixture
-def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(web_provider, "TIMEOUT_SEC", 3.0)
+def impatient(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+    """Return what waits less where the provider never comes to an end."""
+
+    def wait_for(wrong: str) -> None:
+        monkeypatch.setattr(web_provider, "TIMEOUT_SEC", 0.5 if wrong.endswith("drip") else 10.0)
+
+    return wait_for
 
 
 class Person:
@@ -275,7 +280,7 @@ def test_a_sign_in_is_too_old_after_ten_minutes(bench: StudyBench, app, provider
         ("token big", "longer than 65536 bytes"),
         ("token deep", "no JSON object"),
         ("token list", "no JSON object"),
-        ("token drip", "did not answer within 3 s"),
+        ("token drip", "did not answer within 0.5 s"),
         ("no token", "no ID token"),
         ("no signature", "refused"),
         ("shared secret", "refused"),
@@ -283,14 +288,14 @@ def test_a_sign_in_is_too_old_after_ten_minutes(bench: StudyBench, app, provider
         ("changed", "refused"),
     ],
 )
-@pytest.mark.usefixtures("impatient")
 def test_what_the_provider_does_wrong_is_named(
-    bench: StudyBench, app, provider: LocalProvider, wrong: str, said: str
+    bench: StudyBench, app, provider: LocalProvider, *, impatient: Callable[[str], None], wrong: str, said: str
 ) -> None:
     identity_of(bench, bench.FAN, "6482a1", provider)
     person = Person(app, bench)
     begun = person.client.get(BEGIN)
     provider.wrong = wrong
+    impatient(wrong)
     answer = person.back(person.at_provider(begun))
     assert answer.status_code == (403 if wrong == "denied" else 502)
     assert said in answer.text
@@ -360,20 +365,21 @@ def test_an_id_token_for_several_names_us_as_the_one_it_was_made_for(bench: Stud
         ("failing", "status 500"),
         ("redirect", "status 307"),
         ("big", "longer than"),
-        ("drip", "did not answer within 3 s"),
+        ("drip", "did not answer within 0.5 s"),
     ],
 )
-@pytest.mark.usefixtures("impatient")
 def test_a_provider_that_describes_itself_badly_is_not_gone_to(
-    bench: StudyBench, app, provider: LocalProvider, wrong: str, said: str
+    bench: StudyBench, app, provider: LocalProvider, *, impatient: Callable[[str], None], wrong: str, said: str
 ) -> None:
     provider.wrong = wrong
+    impatient(wrong)
     person = Person(app, bench, bench.FAN)
     for answer in (person.client.get(BEGIN), person.link(), person.join()):
         assert answer.status_code == 502
         assert said in answer.text
         assert "location" not in answer.headers
     provider.wrong = ""
+    impatient("")
     assert person.client.get(BEGIN).status_code == 303  # a failure is not remembered
 
 
@@ -410,11 +416,11 @@ def test_whatever_ends_a_sign_in_is_said_in_chinese(bench: StudyBench, app, prov
 
 
 @pytest.mark.parametrize("wrong", ["issuer", "plain endpoint", "no endpoint", "failing", "redirect", "big", "drip"])
-@pytest.mark.usefixtures("impatient")
 def test_what_a_provider_says_badly_of_itself_is_said_in_chinese(
-    bench: StudyBench, app, provider: LocalProvider, wrong: str
+    bench: StudyBench, app, provider: LocalProvider, impatient: Callable[[str], None], wrong: str
 ) -> None:
     provider.wrong = wrong
+    impatient(wrong)
     assert_refused_in_chinese(Person(app, bench, language="zh").client.get(BEGIN))
 
 

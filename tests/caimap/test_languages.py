@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -16,6 +17,8 @@ import music_evals.caimap
 from music_evals.caimap.domain import grades, machine, structure
 from music_evals.caimap.domain.values import ROLES, ScoreSheet
 from music_evals.caimap.services import accounts, annotating, managing, training
+from music_evals.caimap.services.study import Settings
+from music_evals.caimap.storage.store import sqlite_url
 from music_evals.caimap.storage.tables import PersonRow, SongRow, TaskRow, WarningRow, WeekRow
 from music_evals.caimap.web.app import build_app
 from music_evals.caimap.web.words import LANGUAGE_COOKIE, LANGUAGES, catalogue, preferred, reason_words, refusal
@@ -76,9 +79,11 @@ def test_the_search_for_foreign_texts_finds_them() -> None:
     assert foreign("<p>中文<code>中</code></p><textarea>中</textarea>", "en") == ["中文"]
 
 
-@pytest.fixture
-def busy(bench: StudyBench) -> StudyBench:
-    """A study with something on every page."""
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory: pytest.TempPathFactory) -> StudyBench:
+    """A study with something on every page, which nobody has opened."""
+    url = sqlite_url(tmp_path_factory.mktemp("busy") / "study.db")
+    bench = StudyBench(url, Settings(seed=1, share=0.0, congruent_share=0.0))
     bench.songs("s1", "s2")
     training.choose_songs(bench.service, bench.ADMIN, 1)
     tasks = [bench.take(bench.PRO)]
@@ -103,7 +108,16 @@ def busy(bench: StudyBench) -> StudyBench:
         monday = grades.week_of(bench.clock()).isoformat()
         session.add(WeekRow(person=bench.FAN, monday=monday, grade_a="", grade_b="II", excluded=False))
         session.add(WarningRow(person=bench.FAN, task=described.id, kind="restless", moment=bench.clock()))
+    bench.store.close()
     return bench
+
+
+@pytest.fixture
+def busy(filled: StudyBench, tmp_path: Path) -> Iterator[StudyBench]:
+    """A copy of that study."""
+    copy = filled.copied(tmp_path / "study")
+    yield copy
+    copy.store.close()
 
 
 @pytest.fixture

@@ -91,7 +91,7 @@ def test_terms_are_tags_each_once(captions: list[list[str]]) -> None:
 def test_a_lexicon_says_where_it_comes_from(about: dict[str, str]) -> None:
     with pytest.raises(InvalidInputError, match="source of its captions and their licence"):
         build_lexicon([["jazz"]], **about)
-    with pytest.raises(NoDataError, match="no term"):
+    with pytest.raises(NoDataError):
         build_lexicon([["x" * (MAX_TAG + 1)]], **OURS)
 
 

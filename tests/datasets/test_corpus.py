@@ -157,7 +157,7 @@ def test_names_that_come_again_are_numbered() -> None:
 
 
 def test_what_cannot_be_built_is_named(folder: Path, tmp_path: Path) -> None:
-    with pytest.raises(NoDataError, match="no such folder"):
+    with pytest.raises(NoDataError):
         build_corpus(CorpusSettings(tmp_path / "nowhere", tmp_path / "out"))
     with pytest.raises(UnknownNameError, match="only_4_4"):
         CorpusSettings(folder, tmp_path / "out", filters="only_44")

@@ -104,7 +104,7 @@ def test_what_cannot_be_done_is_named(folder: Path, tmp_path: Path) -> None:
         StyleCorpusSettings(folder, out, "mine", roles={})
     with pytest.raises(InvalidInputError, match="`ticks_per_quarter` must be at least 1"):
         StyleCorpusSettings(folder, out, "mine", ticks_per_quarter=0)
-    with pytest.raises(NoDataError, match="none has voices for organ; the first reason, of again"):
+    with pytest.raises(NoDataError):
         build_style_corpus(StyleCorpusSettings(folder, out, "mine", roles={"organ": ()}))
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "thesis.txt").write_text("mine")

@@ -23,7 +23,7 @@ def test_of_two_notes_that_round_to_one_step_the_later_is_kept():
 
 
 def test_two_notes_at_once_in_the_source_are_refused():
-    with pytest.raises(PolyphonyError, match="one voice is needed"):
+    with pytest.raises(PolyphonyError):
         voice_tokens(score([0, 3], [6, 6], [60, 62]), 0, 1)
 
 

@@ -32,7 +32,7 @@ def test_a_file_on_this_machine_is_no_lost_connection() -> None:
 
 def test_a_lost_connection() -> None:
     for error in (ConnectionResetError(errno.ECONNRESET, "reset"), TimeoutError("late")):
-        with pytest.raises(HubOfflineError, match="connection to the Hub failed"), named("committing"):
+        with pytest.raises(HubOfflineError), named("committing"):
             raise error
 
 

@@ -47,9 +47,9 @@ def test_repository_folders_are_found_by_their_paths(tree: Path, monkeypatch: py
     (tree / "models/tiny_model/variant").mkdir()
     with pytest.raises(InvalidInputError, match="published with the whole folder, models/tiny_model"):
         find_repository_folders(["models/tiny_model/variant"])
-    with pytest.raises(NoDataError, match="no repository folder is named"):
+    with pytest.raises(NoDataError):
         find_repository_folders([])
-    with pytest.raises(NoDataError, match="holds no repository folder"):
+    with pytest.raises(NoDataError):
         all_repository_folders(tree / "benchmarks")
 
 

@@ -167,7 +167,7 @@ def test_options_that_are_wrong(options: dict[str, Any], error: type[Exception],
 
 
 def test_songs_that_are_wrong() -> None:
-    with pytest.raises(NoDataError, match="no songs"):
+    with pytest.raises(NoDataError):
         study_discrepancy([], **OPTIONS)
     with pytest.raises(InvalidTagsError, match="song b, amateur/song_purpose"):
         study_discrepancy({"a": SONGS[0], "b": {"amateur": {"song_purpose": "KTV"}}}, **OPTIONS)  # type: ignore[dict-item]

@@ -71,7 +71,7 @@ def test_a_folder_of_a_study(tmp_path: Path) -> None:
     (tmp_path / "edits.parquet").unlink()
     with pytest.raises(NoDataError, match=r"no edits\.csv"):
         read_study(tmp_path)
-    with pytest.raises(NoDataError, match="no folder"):
+    with pytest.raises(NoDataError):
         read_study(tmp_path / "nowhere")
 
 

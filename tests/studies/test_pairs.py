@@ -102,10 +102,10 @@ def test_a_wrong_table_is_refused_with_its_row(
 
 
 def test_a_table_that_is_none_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(NoDataError, match="no such file"):
+    with pytest.raises(NoDataError):
         read_pairs(tmp_path / "pairs.csv")
     (tmp_path / "pairs.csv").write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(UnreadableFileError, match="cannot be read"):
+    with pytest.raises(UnreadableFileError):
         read_pairs(tmp_path / "pairs.csv")
 
 

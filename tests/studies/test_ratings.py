@@ -91,7 +91,7 @@ def test_wrong_tables_are_refused_by_name(tmp_path: Path, text: str, kind: type[
 
 
 def test_wrong_files_are_refused_by_name(tmp_path: Path) -> None:
-    with pytest.raises(NoDataError, match="no such file"):
+    with pytest.raises(NoDataError):
         read_ratings(tmp_path / "none.csv")
     for name, content, message in (
         ("r.txt", b"", r"read from \.csv, \.jsonl, \.parquet"),

@@ -230,14 +230,14 @@ def test_an_empty_folder_may_be_filled_and_folders_above_are_made(tmp_path: Path
 
 def test_a_folder_that_cannot_be_made_is_an_error_of_output(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(OutputError, match="cannot be written"):
+    with pytest.raises(OutputError):
         write(tmp_path / "file/study")
 
 
 def test_an_item_starts_with_its_reference_and_a_study_has_items(tmp_path: Path) -> None:
     with pytest.raises(InvalidInputError, match="first stimulus must be the reference"):
         StudyItem(item_id="one", group="song", stimuli=(Stimulus(system="x", content=b"a"),))
-    with pytest.raises(NoDataError, match="no pairs"):
+    with pytest.raises(NoDataError):
         write_study(tmp_path / "study", [], tone, sample_rate=RATE, seed=0)
     assert list(tmp_path.iterdir()) == []
 

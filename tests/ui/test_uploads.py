@@ -44,7 +44,7 @@ def test_an_upload_is_judged_before_it_is_opened(tmp_path: Path, monkeypatch: py
     path = midi(tmp_path / "a.MID")
     monkeypatch.setattr(Path, "open", None)
     assert uploads.check_upload(path, suffixes=[".mid"], max_bytes=1000) == path
-    with pytest.raises(NoDataError, match="upload a file first"):
+    with pytest.raises(NoDataError):
         uploads.check_upload(None, suffixes=[".mid"], max_bytes=1000)
     with pytest.raises(NoDataError, match=r"^b\.mid: the upload is gone"):
         uploads.check_upload(tmp_path / "b.mid", suffixes=[".mid"], max_bytes=1000)

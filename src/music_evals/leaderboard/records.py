@@ -272,7 +272,8 @@ def _number(value: object) -> float | None:
 
 
 def _of_inpainting(run: LoadedResults) -> Iterator[ResultRecord]:
-    scores, items = run.scores, list(run.scores.item_rows)
+    scores, items, settings = run.scores, list(run.scores.item_rows), _settings(run)
+    references = tuple(map(content_of_item, scores.item_rows.values()))
     for system, cells in run.results["tables"]["all"]["scores"].items():
         for metric, cell in cells.items():
             feature = FEATURES.get(metric, "")
@@ -285,21 +286,25 @@ def _of_inpainting(run: LoadedResults) -> Iterator[ResultRecord]:
                 system,
                 metric,
                 cell,
+                settings=settings,
                 n_failed=cell["n"] - cell["n_scored"],
                 items=tuple(items),
                 groups=tuple(scores.songs),
-                references=tuple(content_of_item(scores.item_rows[item]) for item in items),
+                references=references,
                 values=tuple(tuple(map(_number, row)) for row in values.T.tolist()),
                 reference_values=tuple(map(_number, reference[0].tolist())) if len(reference) else (),
             )
 
 
 def _of_scores(run: LoadedResults) -> Iterator[ResultRecord]:
-    scores = run.scores
-    scales = run.results["scales"]
+    scores, scales = run.scores, run.results["scales"]
+    is_transfer = (run.results.get("options") or {}).get("kind") == TRANSFERS
+    common = _settings(run)
     for system in scores.systems:
         pairs = scores.scored(system)
         items, groups, references = (tuple(pairs.text(name)) for name in ("item", "group", "reference"))
+        style = {"target style": scores.header["judged"][system]["style"]} if is_transfer else {}
+        settings = common | style
         for metric in scores.metrics:
             cell = run.results["scores"][system][metric]
             record = _record(
@@ -307,6 +312,7 @@ def _of_scores(run: LoadedResults) -> Iterator[ResultRecord]:
                 system,
                 metric,
                 cell,
+                settings=settings,
                 direction=scales[metric]["direction"],
                 kind=MEAN,
                 n_failed=cell["n_failed"],
@@ -319,7 +325,7 @@ def _of_scores(run: LoadedResults) -> Iterator[ResultRecord]:
             companion = scales[metric]["companion"] and not record.unranked
             yield dataclasses.replace(record, unranked="a companion of the metrics") if companion else record
         for metric, cell in divergences_of_set(run.results, system).items():
-            record = _record(run, system, metric, cell, kind=DIVERGENCE)
+            record = _record(run, system, metric, cell, settings=settings, kind=DIVERGENCE)
             yield dataclasses.replace(record, unranked=record.unranked or OF_A_SET)
 
 
@@ -344,7 +350,14 @@ def _extractors(run: LoadedResults, metric: str) -> dict[str, Any]:
 
 
 def _record(
-    run: LoadedResults, system: str, metric: str, cell: Row, *, extractors: Row = MappingProxyType({}), **fields: Any
+    run: LoadedResults,
+    system: str,
+    metric: str,
+    cell: Row,
+    *,
+    settings: Row,
+    extractors: Row = MappingProxyType({}),
+    **fields: Any,
 ) -> ResultRecord:
     """Return a record without its id; what is not given is empty, or as the catalogue has it."""
     definition, about = definition_in(run.results, metric), metric_of(metric)
@@ -359,7 +372,6 @@ def _record(
     header = run.scores.header.get("judged", {}).get(system)
     role = "baseline" if header is not None and "source" not in header else facts["role"]
     numbers: dict[str, Any] = {key: _number(cell.get(key)) for key in ("value", "low", "high")}
-    is_transfer = (run.results.get("options") or {}).get("kind") == TRANSFERS
     return ResultRecord(
         id="",
         system=system,
@@ -372,8 +384,7 @@ def _record(
         n=cell["n"],
         n_defined=cell["n_defined"],
         unranked=_unranked(run, system, metric),
-        settings=_settings(run)
-        | ({"target style": run.scores.header["judged"][system]["style"]} if is_transfer else {}),
+        settings=settings,
         receipt=json.loads(dump_json(_receipt(run, system))),
         task=run.task,
         dataset=_last_part(str(run.results["dataset"]["id"])),

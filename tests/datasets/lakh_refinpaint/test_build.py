@@ -125,7 +125,7 @@ class TestNamed:
 
 
 def test_attach_needs_a_folder_with_pieces(tmp_path):
-    with pytest.raises(NoDataError, match="no such folder"):
+    with pytest.raises(NoDataError):
         lakh.attach(lakh.build_config("lakh"), tmp_path / "none")
     with pytest.raises(NoDataError, match="write_stand_in"):
         lakh.attach(lakh.build_config("stand_in"), tmp_path)

@@ -107,7 +107,7 @@ class TestAttach:
             mdb.attach(mdb.build_config("vanilla"), tmp_path)
 
     def test_needs_a_folder(self, tmp_path):
-        with pytest.raises(NoDataError, match="no such folder"):
+        with pytest.raises(NoDataError):
             mdb.attach(mdb.build_config("vanilla"), tmp_path / "none")
 
 

@@ -130,7 +130,7 @@ def test_names_numbers_and_case() -> None:
 
 
 def test_nothing_to_keep() -> None:
-    with pytest.raises(NoDataError, match="no voice has pitched notes"):
+    with pytest.raises(NoDataError):
         prepare(Score(make_notes([0], [4], [36]), 4, voices=("Kit",), programs=(DRUMS,)))
     with pytest.raises(InvalidNotesError, match=r"A0\.\.G#7"):
         prepare(Score(make_notes([0], [4], [105]), 4))
@@ -218,9 +218,9 @@ def test_a_run_goes_on_from_its_file(model: BMST, tmp_path: Path) -> None:
     assert rows(again[-1].score(), 1) == rows(whole.score(), 1)
     assert [one.done for one in rearrange(prepared, model, seed=5, start=again[-1].state)] == [3]
     for changed in ({"seed": 6}, {"seed": 5, "n_sweeps": 4}):
-        with pytest.raises(OtherResultsError, match="begin anew"):
+        with pytest.raises(OtherResultsError):
             rearrange(prepared, model, start=start, **changed)
-    with pytest.raises(OtherResultsError, match="another piece"):
+    with pytest.raises(OtherResultsError):
         rearrange(prepare(piece(), "Chords"), model, seed=5, start=start)
 
 

@@ -81,7 +81,7 @@ def test_what_cannot_be_compared_is_refused(runs: Path, tmp_path: Path) -> None:
     (tmp_path / "third").mkdir()
     soundfile.write(tmp_path / "third/song9.wav", np.sin(np.arange(2 * RATE) / 9), RATE)
     assert edit(tmp_path / "third", "equaliser", tmp_path / "alone") == 0
-    with pytest.raises(NoDataError, match="no item in common"):
+    with pytest.raises(NoDataError):
         pairs_of_edits([runs / "soft", tmp_path / "alone"])
 
 

@@ -282,9 +282,9 @@ def test_escaping() -> None:
 def test_where_a_board_may_lie(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert board_folder(str(tmp_path)) == tmp_path
     for wrong in ("../nowhere/at/all", "https://example.org/board", ""):
-        with pytest.raises(NoDataError, match="neither a folder nor a dataset repository"):
+        with pytest.raises(NoDataError):
             board_folder(wrong)
-    with pytest.raises(HubError, match="cannot be fetched"):  # the tests are offline
+    with pytest.raises(HubError):  # the tests are offline
         board_folder("owner/board")
     asked: dict[str, Any] = {}
 

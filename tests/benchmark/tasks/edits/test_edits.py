@@ -161,7 +161,7 @@ def test_templates_make_an_item_of_each_instruction(folder: Path, tmp_path: Path
     assert [row["item"] for row in edits.rows] == ["a-genre", "a-mood"]
     assert {row["instruction"]["author"] for row in edits.rows} == {"template"}
     assert {row["group"] for row in edits.rows} == {"a"}
-    with pytest.raises(NoDataError, match="names no style"):
+    with pytest.raises(NoDataError):
         edit(folder / "a.wav", tmp_path / "other", system="identity", instruction=base, generate=["style"])
 
 

@@ -143,7 +143,7 @@ def test_items_beyond_the_limit_are_ignored(tmp_path: Path, items: ItemSet) -> N
     (system,) = load_predictions(path, items.head(3), known=items.item_ids)
     assert system.stored is not None
     assert system.stored[0].shape == (3, 96)
-    with pytest.raises(NoDataError, match="no prediction for the judged items"):
+    with pytest.raises(NoDataError):
         load_predictions(write_lines(tmp_path / "late.jsonl", complete(items)[5:]), items.head(3), known=items.item_ids)
 
 
@@ -168,7 +168,7 @@ def test_bad_lines(tmp_path: Path, items: ItemSet, row: Any, error: type[Excepti
 
 
 def test_bad_files(tmp_path: Path, items: ItemSet) -> None:
-    with pytest.raises(NoDataError, match="no such file"):
+    with pytest.raises(NoDataError):
         load_predictions(tmp_path / "missing.jsonl", items)
     (tmp_path / "empty.jsonl").write_text("\n\n")
     with pytest.raises(NoDataError):
@@ -177,7 +177,7 @@ def test_bad_files(tmp_path: Path, items: ItemSet) -> None:
     with pytest.raises(UnreadableFileError, match="line 1 is not JSON"):
         load_predictions(tmp_path / "text.jsonl", items)
     (tmp_path / "binary.jsonl").write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(UnreadableFileError, match="cannot be read"):
+    with pytest.raises(UnreadableFileError):
         load_predictions(tmp_path / "binary.jsonl", items)
 
 
@@ -290,9 +290,9 @@ def test_pairs_that_do_not_pair_up(tmp_path: Path) -> None:
 
 
 def test_no_pairs(tmp_path: Path) -> None:
-    with pytest.raises(NoDataError, match="holds no pairs"):
+    with pytest.raises(NoDataError):
         load_pairs(tmp_path)
-    with pytest.raises(NoDataError, match="no such file"):
+    with pytest.raises(NoDataError):
         load_pairs(tmp_path / "missing")
 
 

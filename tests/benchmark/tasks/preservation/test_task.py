@@ -359,7 +359,7 @@ def test_datasets_that_hold_no_pairs(tmp_path: Path) -> None:
     dataset = str(audio_dataset(tmp_path / "set", [{"before": b"1", "after": b"2", "id": "a", "song": "x"}]))
     with pytest.raises(InvalidInputError, match="no column reference, estimate; it has before, after, id, song"):
         pairs_of_dataset(dataset, None, "test", folder=tmp_path / "spool")
-    with pytest.raises(InvalidInputError, match="`renderer` is for known_edits"):
+    with pytest.raises(InvalidInputError, match="`renderer`"):
         pairs_of_dataset(dataset, None, "test", folder=tmp_path / "spool", renderer="additive")
     with pytest.raises(UnknownNameError, match="renderer"):
         pairs_of_dataset("known_edits", None, "test", folder=tmp_path / "spool", renderer="aditive")

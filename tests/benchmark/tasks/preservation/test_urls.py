@@ -182,10 +182,10 @@ def test_what_was_given_is_found_or_named(web: WebServer, disk: Path) -> None:
     mixed = pairs_in_folders(disk / "originals", [f"{web.url}/mine"])
     assert mixed.systems == ("mine",)
     assert len(mixed.pairs) == 4
-    with pytest.raises(NoDataError, match="no such file or folder"):
+    with pytest.raises(NoDataError):
         pairs_in_folders(f"{web.url}/nothing", [f"{web.url}/mine"])
     web.statuses["closed/"] = 403
-    with pytest.raises(UnreadableFileError, match="access is denied"):
+    with pytest.raises(UnreadableFileError):
         pairs_in_folders(f"{web.url}/closed/", [f"{web.url}/mine"])
 
 

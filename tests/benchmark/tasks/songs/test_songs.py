@@ -116,9 +116,9 @@ def test_rows_that_are_no_songs(
 
 
 def test_files_that_hold_no_songs(tmp_path: Path, song_rows: Rows) -> None:
-    with pytest.raises(NoDataError, match="no such file"):
+    with pytest.raises(NoDataError):
         load_songs(str(tmp_path / "none.jsonl"))
-    with pytest.raises(NoDataError, match="holds no songs"):
+    with pytest.raises(NoDataError):
         load_songs(write(tmp_path / "empty.jsonl", []))
     with pytest.raises(PairCountError, match="twice or more: s1"):
         load_songs(write(tmp_path / "twice.jsonl", [song_rows[0], song_rows[0]]))

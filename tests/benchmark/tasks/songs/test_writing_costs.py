@@ -92,7 +92,7 @@ def test_a_run_stops_before_its_ceiling_and_goes_on_with_a_higher_one(tmp_path: 
     bound = max(most_of(request["body"]) for request in server.requests)
     server.requests.clear()
     ceiling = COST + bound * 1.001  # room for one answer, and for the most that a second can cost; not for a third
-    with pytest.raises(CostCeilingError, match="raise the ceiling"):
+    with pytest.raises(CostCeilingError):
         LYRIC_WRITING.run(settings(tmp_path, server.url, max_cost=ceiling))
     assert len(server.requests) == 2
     assert 2 * COST < ceiling < 2 * COST + bound

@@ -121,7 +121,7 @@ def test_an_untrained_model_and_a_double_name_are_refused(corpus: Path, model: P
     with pytest.raises(InvalidInputError, match="different names, got toy"):
         music_evals.run("style-transfer", tmp_path / "out", dataset=str(corpus), models=[model, model], **HOW)
     (model / "model.safetensors").unlink()
-    with pytest.raises(NoDataError, match="not trained yet"):
+    with pytest.raises(NoDataError):
         music_evals.run("style-transfer", tmp_path / "out", dataset=str(corpus), models=[model], **HOW)
 
 
