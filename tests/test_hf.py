@@ -142,9 +142,9 @@ def test_kinds_mix_in_one_batch(agreement: Agreement, tmp_path: Path) -> None:
 def test_a_context_in_parts_is_a_whole_context(agreement: Agreement, tmp_path: Path) -> None:
     parts = {"past": MEASURE * 6, "middle": as_path(tmp_path, 4), "future": np.array(MEASURE * 6)}
     assert agreement.compute(predictions=[parts], references=[parts])["agreement"] == 1.0
-    with pytest.raises(UnsupportedTypeError, match="past, middle and future"):
+    with pytest.raises(UnsupportedTypeError):
         agreement.compute(predictions=[MIDDLE], references=[{"past": MEASURE * 6, "middle": MEASURE * 4}])
-    with pytest.raises(ContextLengthError, match="144 steps"):
+    with pytest.raises(ContextLengthError, match="144"):
         agreement.compute(predictions=[MIDDLE], references=[{**parts, "past": MEASURE * 5}])
 
 
@@ -212,30 +212,30 @@ def test_an_item_that_cannot_be_read_is_named(
 
 
 def test_what_is_offered_is_named(agreement: Agreement) -> None:
-    with pytest.raises(UnsupportedTypeError, match=r"MIDI bytes; notes .* NoteSeq tokens .* past, middle and future"):
+    with pytest.raises(UnsupportedTypeError):
         agreement.add(prediction=object(), reference=CONTEXT)
 
 
 def test_a_middle_is_no_reference(agreement: Agreement) -> None:
-    with pytest.raises(ContextLengthError, match="expected tokens of 384 steps"):
+    with pytest.raises(ContextLengthError, match="384"):
         agreement.add(prediction=MIDDLE, reference=MIDDLE)
 
 
 @pytest.mark.parametrize("batch", ["a.mid", b"MThd", Path("a.mid"), {"past": []}, 7, score_of(4)])
 def test_a_bare_item_is_no_batch(batch: Any, agreement: Agreement) -> None:
     """A string would be read letter by letter."""
-    with pytest.raises(UnsupportedTypeError, match="must be a list of items"):
+    with pytest.raises(UnsupportedTypeError):
         agreement.compute(predictions=batch, references=[CONTEXT])
 
 
 def test_pairs_must_pair_up(agreement: Agreement) -> None:
-    with pytest.raises(PairCountError, match="2 references and 1 predictions"):
+    with pytest.raises(PairCountError):
         agreement.compute(predictions=[MIDDLE], references=[CONTEXT, CONTEXT])
-    with pytest.raises(PairCountError, match="no references"):
+    with pytest.raises(PairCountError):
         agreement.compute(predictions=[MIDDLE])
-    with pytest.raises(NoDataError, match="references are empty"):
+    with pytest.raises(NoDataError):
         agreement.compute(predictions=[], references=[])
-    with pytest.raises(NoDataError, match="nothing to compute"):
+    with pytest.raises(NoDataError):
         agreement.compute()
 
 
@@ -381,9 +381,9 @@ def test_the_config_name_chooses_the_variant(tmp_path: Path) -> None:
     official.add(prediction=MIDDLE, reference=CONTEXT)
     assert official.compute() == {"variant": "official"}
     official.add(prediction=MIDDLE, reference=CONTEXT)
-    with pytest.raises(InvalidInputError, match="'paper' contradicts the config 'official'"):
+    with pytest.raises(InvalidInputError, match="'paper'"):
         official.compute(variant="paper")
-    with pytest.raises(NoDataError, match="nothing to compute"):
+    with pytest.raises(NoDataError):
         official.compute()
     for config in (None, "default"):
         free = Telling(config, cache_dir=str(tmp_path))
@@ -394,9 +394,7 @@ def test_the_config_name_chooses_the_variant(tmp_path: Path) -> None:
 
 
 def test_a_config_that_is_no_variant_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UnknownNameError, match=r"unknown config 'papre'; did you mean paper\?; a config name chooses"):
+    with pytest.raises(UnknownNameError, match="'papre'"):
         Telling("papre", cache_dir=str(tmp_path))
-    with pytest.raises(
-        UnknownNameError, match="unknown config 'official'; known: default; this module has no variants"
-    ):
+    with pytest.raises(UnknownNameError, match="'official'"):
         Surprise("official", cache_dir=str(tmp_path))

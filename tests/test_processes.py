@@ -179,5 +179,5 @@ def test_a_process_may_take_so_much_memory_and_no_more(deadly):
         assert process.read("environment.mid") is None
     finally:
         process.close()
-    with pytest.raises(InvalidInputError, match="memory_bytes must be positive"):
+    with pytest.raises(InvalidInputError, match="memory_bytes"):
         ReaderProcess(deadly.deadly, memory_bytes=0)

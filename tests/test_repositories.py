@@ -22,7 +22,7 @@ def test_a_typing_error_in_a_path_is_not_asked_of_the_hub(tmp_path: Path, monkey
     monkeypatch.chdir(tmp_path)
     assert repositories.find_repository("anticipation_rnn", "models", "model") == ("models/anticipation_rnn", True)
     assert repositories.find_repository("somebody/some_model", "models", "model") == ("somebody/some_model", False)
-    with pytest.raises(UnknownNameError, match="did you mean models/anticipation_rnn"):
+    with pytest.raises(UnknownNameError, match="anticipation_rnn"):
         repositories.find_repository("models/anticipation_rn", "models", "model")
     for name in ("./nothing", "/nothing/here", "a/b/c", "nothing"):
         with pytest.raises(UnknownNameError):
@@ -39,7 +39,7 @@ def test_names_are_found_from_any_folder_of_a_clones_user(
     assert repositories.find_repository("datasets_scripts/jsb_chorales", "datasets_scripts", "dataset") == here
     there = ("somebody/jsb_chorales", False)
     assert repositories.find_repository("somebody/jsb_chorales", "datasets_scripts", "dataset") == there
-    with pytest.raises(UnknownNameError, match="did you mean anticipation_rnn"):
+    with pytest.raises(UnknownNameError, match="anticipation_rnn"):
         repositories.find_repository("models/anticipation_rn", "models", "model")
     (tmp_path / "datasets_scripts" / "jsb_chorales").mkdir(parents=True)
     assert (
@@ -73,7 +73,7 @@ def test_a_metric_dataset_or_model_is_found_by_its_name_alone(
         for name, folder in repositories.folders(kind).items():
             assert music_evals.repo_path(name) == str(folder) == str(root / kind / name), "names are unique"
     assert music_evals.repo_path("models/music_tagger") == str(root / "models/music_tagger")
-    with pytest.raises(UnknownNameError, match="did you mean note_f1"):
+    with pytest.raises(UnknownNameError, match="note_f1"):
         music_evals.repo_path("note_f")
 
 

@@ -3,8 +3,7 @@
 `python tools/trace.py` prints all routes beside their limits in `shape.toml` (1 where one is exceeded), with `--lower`
 it lowers these to what is counted now, and `--route beat_f_measure` lists the functions of one in their order. What is
 entered before the first function of a metric is counted apart; functions of `audio/`, and old names that go with
-the next release, are not counted. A route is walked
-in a process of its own, once before it is counted: imports are not part of it.
+the next release, are not counted. A route is walked once before it is counted: imports are not part of it.
 """
 
 from __future__ import annotations
@@ -92,6 +91,7 @@ def trace(route: str, folder: Path) -> Trace:
     """Walk a route twice, and note the functions of the second time."""
     import music_evals
 
+    folder.mkdir(exist_ok=True)
     step, entered = step_of(route, folder), Trace(Path(music_evals.__file__).parent)
     with contextlib.redirect_stdout(io.StringIO()):
         step()
@@ -101,27 +101,26 @@ def trace(route: str, folder: Path) -> Trace:
 
 
 def count_all() -> dict[str, int]:
-    """Return the counts of all routes, each walked in a process of its own."""
-    counts: dict[str, int] = {}
-    for route in ROUTES:
-        command = [sys.executable, __file__, "--route", route]
-        printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-        counts |= {f"{route}_{name}": number for name, number in json.loads(printed.splitlines()[-1]).items()}
-    return counts
+    """Return the counts of all routes, walked in one other process."""
+    command = [sys.executable, __file__, *(word for route in ROUTES for word in ("--route", route))]
+    printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    by_route: dict[str, dict[str, int]] = json.loads(printed.splitlines()[-1])
+    return {f"{route}_{name}": number for route, counts in by_route.items() for name, number in counts.items()}
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Print the counts beside their limits, or one route; 1 where a limit is exceeded."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--route", choices=ROUTES, help="print the functions of one route")
+    parser.add_argument("--route", action="append", choices=ROUTES, help="print its functions; may be given again")
     parser.add_argument("--lower", action="store_true", help="write what is counted now as the new limits")
     options = parser.parse_args(arguments)
     if options.route:
         with tempfile.TemporaryDirectory() as folder:
             warnings.simplefilter("ignore")
             os.environ.update(dict.fromkeys(OFFLINE, "1"), HF_HOME=folder)
-            entered = trace(options.route, Path(folder))
-        print("\n".join([*entered.entered.values(), json.dumps(entered.counts())]))
+            entered = {route: trace(route, Path(folder, route)) for route in options.route}
+        print(*(name for walked in entered.values() for name in walked.entered.values()), sep="\n")
+        print(json.dumps({route: walked.counts() for route, walked in entered.items()}))
         return 0
     text = shape.CONFIG.read_text(encoding="utf-8")
     counts, depth = count_all(), tomllib.loads(text)["depth"]

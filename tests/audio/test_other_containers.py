@@ -93,7 +93,7 @@ class TestWalks:
             read_container(write(tmp_path, CONTAINERS[kind] + b"\0\1\2\3\4\5\6\7\xff\xff\xff\xff\xff"))
 
     def test_an_mp4_that_was_never_finished(self, tmp_path):
-        with pytest.raises(UnreadableFileError, match="without a moov and an mdat box"):
+        with pytest.raises(UnreadableFileError):
             read_container(write(tmp_path, box(b"ftyp", b"M4A ") + box(b"mdat", bytes(99))))
 
     @pytest.mark.parametrize(
@@ -140,12 +140,12 @@ class TestNeitherIsThere:
                 assert word in str(caught.value)
 
     def test_a_cut_file_is_a_cut_file(self, tmp_path):
-        with pytest.raises(UnreadableFileError, match="get a whole copy"):
+        with pytest.raises(UnreadableFileError):
             load_audio(write(tmp_path, CONTAINERS["mp4"][:-1]))
 
     def test_the_named_decoder_is_missing(self, tmp_path):
         for ask in (lambda: load_audio(write(tmp_path, b"RIFF"), policy=BY_FFMPEG), lambda: decoder_versions("ffmpeg")):
-            with pytest.raises(MissingBackendError, match=r"the decoder 'ffmpeg' needs .*apt install ffmpeg"):
+            with pytest.raises(MissingBackendError, match="'ffmpeg'"):
                 ask()
 
 
@@ -186,7 +186,7 @@ class TestTorchcodecAlone:
 
     def test_a_cut_file_does_not_reach_it(self, tmp_path, installed):
         installed(None)
-        with pytest.raises(UnreadableFileError, match="claims 258 bytes"):
+        with pytest.raises(UnreadableFileError, match="258"):
             load_audio(write(tmp_path, CONTAINERS["mp4"][:-1]))
 
 
@@ -260,7 +260,7 @@ class TestTheCommand:
         for body in ("exec sleep 30", f"{AU_HALVES}\nexec sleep 30"):
             impostor(body)
             start = time.monotonic()
-            with pytest.raises(UnreadableFileError, match=r"take\.m4a: ffmpeg did not decode it within 0\.3 s"):
+            with pytest.raises(UnreadableFileError, match=r"0\.3"):
                 load_audio(path)
             assert time.monotonic() - start < 25
             shutil.rmtree(tmp_path / "bin")
@@ -283,7 +283,7 @@ class TestTheCommand:
     def test_one_that_does_not_end_is_cut_off(self, tmp_path, impostor):
         impostor(f"{AU_HEAD}\nexec cat /dev/zero")
         start = time.monotonic()
-        with pytest.raises(FileTooLargeError, match=r"take\.m4a: more than 2 s"):
+        with pytest.raises(FileTooLargeError):
             load_audio(write(tmp_path, CONTAINERS["mp4"]), limits=AudioLimits(max_sec=2))
         assert time.monotonic() - start < 60
 
@@ -296,7 +296,7 @@ class TestTheCommand:
         (folder / "ffmpeg").write_text("#!/bin/sh\nexit 127\n")  # as where a shared library is missing
         for name in ("torchcodec", "torchcodec.decoders"):  # imported already or not
             monkeypatch.setitem(sys.modules, name, None)
-        with pytest.raises(UnreadableFileError, match="neither the command ffmpeg nor the package torchcodec runs"):
+        with pytest.raises(UnreadableFileError):
             load_audio(write(tmp_path, CONTAINERS["mp4"]))
 
     def test_the_record_of_a_pair_says_who_read_it(self, tmp_path, impostor):
@@ -380,9 +380,7 @@ class TestFilesOfFFmpeg:
             pytest.skip("this ffmpeg encodes no film")
         assert encoded
         for policy in (AudioPolicy(), BY_FFMPEG):
-            with pytest.raises(
-                UnreadableFileError, match=r"film\.webm: holds no audio track; get a copy with its sound"
-            ):
+            with pytest.raises(UnreadableFileError, match=r"film\.webm"):
                 load_audio(path, policy=policy)
 
     def test_a_wav_out_of_its_own_pipe_is_read_by_it_too(self, encoded, tmp_path):
@@ -402,7 +400,7 @@ class TestFilesOfFFmpeg:
         assert (audio.content_hash, audio.read_by) == (expected.content_hash, expected.read_by)
         with trusted_sources(encoded["m4a"]) as [source]:
             assert load_audio(source).content_hash == expected.content_hash
-        with pytest.raises(FileTooLargeError, match="more than 1 s"):
+        with pytest.raises(FileTooLargeError):
             load_recording(encoded["m4a"], max_seconds=1.0)
         with pytest.raises(MusicEvalsError, match="cut"):
             load_recording(write(tmp_path, CONTAINERS["aac"][:-1], "cut.aac"))

@@ -211,9 +211,9 @@ def test_a_function_of_your_own() -> None:
 
 
 def test_names_that_do_not_exist() -> None:
-    with pytest.raises(UnknownNameError, match="did you mean official"):
+    with pytest.raises(UnknownNameError):
         rhyme_class("床前明月光", "offical")
-    with pytest.raises(UnsupportedTypeError, match="one of official, line, char, words or a function"):
+    with pytest.raises(UnsupportedTypeError):
         rhyme_function(3)  # type: ignore[arg-type]
 
 

@@ -297,13 +297,13 @@ class TestLaws:
 @pytest.mark.parametrize("name", DIVERGENCES)
 def test_bad_input_is_named(name: str) -> None:
     contexts, middles = np.full((2, 384), R, np.uint8), np.full((2, 96), R, np.uint8)
-    with pytest.raises(ContextLengthError, match=r"\(n, 384\), got \(2, 96\)"):
+    with pytest.raises(ContextLengthError, match="384"):
         divergence_of(name, middles, middles)
-    with pytest.raises(ContextLengthError, match=r"middles, of shape \(n, 96\), got \(2, 384\)"):
+    with pytest.raises(ContextLengthError, match="96"):
         divergence_of(name, contexts, contexts)
-    with pytest.raises(PairCountError, match="2 references and 1 estimates"):
+    with pytest.raises(PairCountError):
         divergence_of(name, contexts, middles[:1])
-    with pytest.raises(InvalidTokensError, match="token 130"):
+    with pytest.raises(InvalidTokensError, match="130"):
         divergence_of(name, contexts + 1, middles)
     with pytest.raises(NoDataError):
         divergence_of(name, contexts[:0], middles[:0])

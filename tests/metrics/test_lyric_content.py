@@ -98,7 +98,7 @@ def test_themes_that_cannot_be_compared() -> None:
         assert math.isnan(theme_similarity(theme, np.stack([theme, -theme]), np.array([2.0, 2.0])))
     with pytest.warns(UndefinedMetricWarning, match="no section with a word"):
         assert math.isnan(theme_similarity(theme, np.empty((0, 2), np.float32), np.empty(0)))
-    with pytest.raises(PairCountError, match="2 sections and 1 weights"):
+    with pytest.raises(PairCountError):
         theme_similarity(theme, np.stack([theme, theme]), np.array([1.0]))
 
 

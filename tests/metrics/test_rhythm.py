@@ -133,9 +133,9 @@ def test_no_offset() -> None:
 
 
 def test_unknown_options() -> None:
-    with pytest.raises(UnknownNameError, match="unknown alignment 'ofset'; did you mean offset"):
+    with pytest.raises(UnknownNameError, match="'ofset'"):
         rhythm.beat_f_measure(STEADY, STEADY, align="ofset")
-    with pytest.raises(UnknownNameError, match="unknown variant"):
+    with pytest.raises(UnknownNameError):
         rhythm.beat_f_measure(STEADY, STEADY, variant="original")
 
 

@@ -103,7 +103,7 @@ def test_a_damaged_file_is_refused(change: dict[str, object], rng: np.random.Gen
 
 def test_bad_input_is_refused(rng: np.random.Generator) -> None:
     rows, labels = corpus(rng)
-    with pytest.raises(NoDataError, match="each of the two styles"):
+    with pytest.raises(NoDataError):
         fit(rows, np.zeros(len(rows)))
     with pytest.raises(PairCountError):
         fit(rows, labels[:-1])

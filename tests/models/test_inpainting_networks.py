@@ -1,6 +1,7 @@
 """What every inpainting network keeps: size, causality, seeds, batches, files; on one tiny network of each."""
 
 import dataclasses
+import functools
 import json
 import threading
 from collections.abc import Callable
@@ -65,12 +66,18 @@ def cases(pairs: list[tuple[Any, str]]) -> Any:
 
 @pytest.fixture
 def contexts() -> np.ndarray:
-    return melodies(6)
+    return melodies(4)
 
 
 def inpaint(network: Any, contexts: np.ndarray, decoding: str, seed: int = 0) -> np.ndarray:
     network.decoding = decoding
     return network.inpaint(contexts, rng=np.random.default_rng(seed))
+
+
+@functools.cache
+def middles(kind: Any, decoding: str) -> np.ndarray:
+    """Return what a network writes into `contexts` from seed 0."""
+    return inpaint(build(kind), melodies(4), decoding)
 
 
 def with_other_middles(contexts: np.ndarray) -> np.ndarray:
@@ -107,7 +114,7 @@ def test_sizes_may_be_changed_one_by_one_and_must_exist(kind):
     assert set(differing) > {"size"}
     name = differing[1]
     assert getattr(kind.config_class(size="small", **{name: 24}), name) == 24
-    with pytest.raises(UnknownNameError, match="unknown size 'smaller'; did you mean small"):
+    with pytest.raises(UnknownNameError, match="'smaller'"):
         kind.config_class(size="smaller")
 
 
@@ -117,10 +124,11 @@ def test_sizes_may_be_changed_one_by_one_and_must_exist(kind):
 @cases(DECODINGS)
 def test_decodings_obey_the_protocol(kind, decoding, contexts):
     network, before = build(kind), contexts.copy()
-    first, again, other = (inpaint(network, contexts, decoding, seed) for seed in (1, 1, 2))
+    first = middles(kind, decoding)
+    again, other = (inpaint(network, contexts, decoding, seed) for seed in (0, 2))
     assert isinstance(network, Inpainter)
     assert isinstance(network, LikelihoodInpainter) == hasattr(network, "nll")
-    assert first.shape == (6, 96)
+    assert first.shape == (4, 96)
     assert first.dtype == np.uint8
     assert first.max() <= REST
     np.testing.assert_array_equal(first, again)
@@ -133,23 +141,21 @@ def test_decodings_obey_the_protocol(kind, decoding, contexts):
 
 @cases(HONEST)
 def test_honest_decodings_do_not_see_the_middle(kind, decoding, contexts):
-    network, masked = build(kind), contexts.copy()
-    masked[:, MIDDLE] = MASK
-    result = inpaint(network, contexts, decoding)
-    np.testing.assert_array_equal(result, inpaint(network, with_other_middles(contexts), decoding))
-    np.testing.assert_array_equal(result, inpaint(network, masked, decoding))
+    """The first two have other middles, the last two none."""
+    changed = with_other_middles(contexts)
+    changed[2:, MIDDLE] = MASK
+    np.testing.assert_array_equal(middles(kind, decoding), inpaint(build(kind), changed, decoding))
 
 
 @cases(LEAKING)
 def test_leaking_decodings_see_the_middle(kind, decoding, contexts):
-    network = build(kind)
-    result = inpaint(network, contexts, decoding)
-    assert not np.array_equal(result, inpaint(network, with_other_middles(contexts), decoding))
+    other = inpaint(build(kind), with_other_middles(contexts), decoding)
+    assert not np.array_equal(middles(kind, decoding), other)
 
 
 @cases(HONEST)
-def test_past_and_future_matter(kind, decoding, contexts):
-    network, other = build(kind), melodies(6, seed=8)
+def test_past_and_future_matter(kind, decoding):
+    network, contexts, other = build(kind), melodies(6), melodies(6, seed=8)
     result = inpaint(network, contexts, decoding)
     for part in (slice(0, 144), slice(240, 384)):
         changed = contexts.copy()
@@ -160,23 +166,22 @@ def test_past_and_future_matter(kind, decoding, contexts):
 @cases(DECODINGS)
 def test_an_item_does_not_depend_on_the_items_after_it(kind, decoding, contexts):
     """Its random numbers are its own, and it is decoded alone as in a batch."""
-    network = build(kind)
-    np.testing.assert_array_equal(inpaint(network, contexts, decoding)[:1], inpaint(network, contexts[:1], decoding))
+    np.testing.assert_array_equal(middles(kind, decoding)[:1], inpaint(build(kind), contexts[:1], decoding))
 
 
 @NETWORKS
-def test_greedy_items_do_not_depend_on_their_batch(kind, contexts):
-    """More rows than are decoded at once; each row is what it is alone."""
-    network, many = build(kind), np.tile(contexts, (11, 1))
-    alone = np.concatenate([inpaint(network, contexts[row : row + 1], "argmax") for row in range(6)])
-    assert len(many) > networks._ROWS_AT_ONCE
-    np.testing.assert_array_equal(inpaint(network, many, "argmax"), np.tile(alone, (11, 1)))
+def test_greedy_items_do_not_depend_on_their_batch(kind, contexts, monkeypatch):
+    """More rows than are decoded at once; each row is what it is in another batch, and alone."""
+    network, together = build(kind), middles(kind, "argmax")
+    for row in (0, 3):
+        np.testing.assert_array_equal(inpaint(network, contexts[row : row + 1], "argmax")[0], together[row])
+    monkeypatch.setattr(networks, "_ROWS_AT_ONCE", 3)
+    np.testing.assert_array_equal(inpaint(network, contexts[::-1], "argmax"), together[::-1])
 
 
 @NETWORKS
 def test_temperature_0_and_a_tiny_nucleus_are_greedy(kind, contexts):
-    network = build(kind)
-    greedy = inpaint(network, contexts, "argmax")
+    network, greedy = build(kind), middles(kind, "argmax")
     network.top_p = 1e-9
     np.testing.assert_array_equal(inpaint(network, contexts, "sample"), greedy)
     assert not network.deterministic
@@ -204,12 +209,12 @@ def test_no_contexts_give_no_middles(kind, contexts):
 
 @NETWORKS
 def test_threads_change_no_digit(kind, monkeypatch):
-    """Three parts on one, two and three threads; each part on one thread of PyTorch, whatever the program has set."""
-    monkeypatch.setattr(networks, "_ROWS_AT_ONCE", 8)
-    network, many = build(kind), melodies(18)
+    """Three parts on one thread and on two; each part on one thread of PyTorch, whatever the program has set."""
+    monkeypatch.setattr(networks, "_ROWS_AT_ONCE", 2)
+    network, many = build(kind), melodies(5)
     seen: dict[int, set[tuple[int, int]]] = {}
     results = []
-    for n in (1, 2, 3):
+    for n in (1, 2):
         monkeypatch.setattr(networks, "n_threads", lambda n=n: n)
         seen[n] = set()
         forward = type(network)._decode
@@ -222,14 +227,13 @@ def test_threads_change_no_digit(kind, monkeypatch):
             patch.setattr(type(network), "_decode", decode)
             torch.set_num_threads(3)
             result = [inpaint(network, many, "sample")]
-        result += [network.note_nll(many).nats, *([network.nll(many)] if hasattr(network, "nll") else [])]
+        result.append(network.nll(many) if hasattr(network, "nll") else network.note_nll(many).nats)
         results.append(result)
-    for result in results[1:]:
-        for one, other in zip(results[0], result, strict=True):
-            np.testing.assert_array_equal(one, other)
+    for one, other in zip(*results, strict=True):
+        np.testing.assert_array_equal(one, other)
     assert {threads for idents in seen.values() for _, threads in idents} == {1}
     assert {ident for ident, _ in seen[1]} == {threading.get_ident()}
-    assert threading.get_ident() not in {ident for ident, _ in seen[2] | seen[3]}
+    assert threading.get_ident() not in {ident for ident, _ in seen[2]}
 
 
 @NETWORKS
@@ -249,12 +253,13 @@ def test_a_part_that_fails_fails_all_and_leaves_the_network_as_it_was(kind, monk
 def test_all_networks_say_how_likely_whole_middles_are(kind, contexts):
     network = build(kind)
     assert isinstance(network, NoteLikelihoodInpainter)
-    nats, n_notes = network.note_nll(contexts)
-    assert nats.shape == n_notes.shape == (6,)
+    likelihood = network.note_nll(contexts)
+    nats, n_notes = likelihood
+    assert nats.shape == n_notes.shape == (4,)
     assert (nats > 0).all()
-    assert network.note_nll(contexts).bits_per_note == pytest.approx(nats.sum() / np.log(2) / n_notes.sum())
-    alone = np.concatenate([network.note_nll(contexts[row : row + 1]).nats for row in range(6)])
-    np.testing.assert_allclose(nats, alone, rtol=1e-5)
+    assert likelihood.bits_per_note == pytest.approx(nats.sum() / np.log(2) / n_notes.sum())
+    alone = np.concatenate([network.note_nll(contexts[row : row + 1]).nats for row in (0, 3)])
+    np.testing.assert_allclose(nats[[0, 3]], alone, rtol=1e-5)
     if isinstance(network, LikelihoodInpainter):
         np.testing.assert_allclose(nats, network.nll(contexts).sum(1), rtol=1e-12)
         np.testing.assert_array_equal(n_notes, (contexts[:, MIDDLE] < HOLD).sum(1))
@@ -294,16 +299,16 @@ def test_the_likelihood_of_a_step_does_not_depend_on_what_comes_after_it(kind, c
 
 @TOKENS
 def test_kinds_may_be_drawn_at_a_temperature_of_their_own(kind, contexts):
-    """First token of 2,000: onset, hold and rest as likely as the network says, though the pitch is the likeliest."""
+    """First token of 500: onset, hold and rest as likely as the network says, though the pitch is the likeliest."""
     network = build(kind, decoding="two_stage", temperature=0.0, kind_temperature=1.0)
     assert not network.deterministic
     candidates = np.repeat(contexts[:1], 130, axis=0)
     candidates[:, 144] = np.arange(130)
     p = np.exp(-network.nll(candidates)[:, 0])
     expected = np.array([p[:HOLD].sum(), p[HOLD], p[REST]])
-    drawn = inpaint(network, np.repeat(contexts[:1], 2000, axis=0), "two_stage")[:, 0]
+    drawn = inpaint(network, np.repeat(contexts[:1], 500, axis=0), "two_stage")[:, 0]
     share = np.array([(drawn < HOLD).mean(), (drawn == HOLD).mean(), (drawn == REST).mean()])
-    assert (np.abs(share - expected) <= 5 * np.sqrt(expected * (1 - expected) / 2000) + 1e-9).all()
+    assert (np.abs(share - expected) <= 5 * np.sqrt(expected * (1 - expected) / 500) + 1e-9).all()
     assert set(drawn[drawn < HOLD]) <= {p[:HOLD].argmax()}
     network.kind_temperature = 0.0
     assert network.deterministic
@@ -313,19 +318,17 @@ def test_kinds_may_be_drawn_at_a_temperature_of_their_own(kind, contexts):
 
 @TOKENS
 def test_kinds_have_the_temperature_of_the_pitches_unless_another_is_given(kind, contexts):
-    network = build(kind)
     apart = build(kind, kind_temperature=1.0)
-    np.testing.assert_array_equal(inpaint(network, contexts, "two_stage"), inpaint(apart, contexts, "two_stage"))
-    with pytest.raises(InvalidInputError, match="kind_temperature must be 0 or more, got -1"):
+    np.testing.assert_array_equal(middles(kind, "two_stage"), inpaint(apart, contexts, "two_stage"))
+    with pytest.raises(InvalidInputError, match="kind_temperature"):
         dataclasses.replace(TINY[kind], kind_temperature=-1.0)
 
 
 @NETWORKS
 def test_training_mode_is_left_as_it_was(kind, contexts):
     network = build(kind).train()
-    first = inpaint(network, contexts, "argmax")
+    np.testing.assert_array_equal(inpaint(network, contexts, "argmax"), middles(kind, "argmax"))
     assert network.training
-    np.testing.assert_array_equal(first, inpaint(network.eval(), contexts, "argmax"))
 
 
 @NETWORKS
@@ -513,10 +516,9 @@ def test_weights_of_another_model_are_named(kind, other, tmp_path):
 @NETWORKS
 def test_weights_of_another_size_are_named(kind, tmp_path):
     build(kind).save_pretrained(tmp_path)
-    (tmp_path / "config.json").write_text(json.dumps(dataclasses.asdict(kind.config_class())))
-    with pytest.raises(
-        UnreadableFileError, match=r"do not fit its config\.json.*take both files from one training run"
-    ):
+    other = kind.config_class(**({"size": "small"} if kind in PUBLISHED else {}))
+    (tmp_path / "config.json").write_text(json.dumps(dataclasses.asdict(other)))
+    with pytest.raises(UnreadableFileError, match=r"config\.json"):
         kind.from_pretrained(tmp_path)
 
 
@@ -530,7 +532,7 @@ def test_what_is_neither_a_folder_nor_an_id_is_named(kind, name):
 @NETWORKS
 def test_an_id_that_cannot_be_fetched_is_named(kind, monkeypatch, tmp_path):
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
-    with pytest.raises(ModelUnavailableError, match="there is no folder someone/nothing, and it cannot be fetched"):
+    with pytest.raises(ModelUnavailableError):
         kind.from_pretrained("someone/nothing", cache_dir=tmp_path)
 
 
@@ -540,11 +542,11 @@ def test_an_id_that_cannot_be_fetched_is_named(kind, monkeypatch, tmp_path):
 @cases(DECODINGS)
 def test_contexts_are_checked(kind, decoding, contexts):
     network = build(kind)
-    with pytest.raises(ContextLengthError, match=r"got \(6, 96\)"):
+    with pytest.raises(ContextLengthError):
         inpaint(network, contexts[:, :96], decoding)
     broken = contexts.copy()
     broken[0, 0] = 130
-    with pytest.raises(InvalidTokensError, match="token 130"):
+    with pytest.raises(InvalidTokensError, match="130"):
         inpaint(network, broken, decoding)
 
 
@@ -552,19 +554,21 @@ def test_contexts_are_checked(kind, decoding, contexts):
 @pytest.mark.parametrize("pitch", [0, 21, 108, 127])
 def test_every_pitch_is_read_or_refused_by_name(kind, pitch, contexts):
     """Low and high pitches before the gap and in the true middle: never a KeyError, nor an index out of range."""
-    network = build(kind)
+    network, steps = build(kind), (0, 150, 300)
     low, high = network.pitch_range
-    for step in (0, 150, 300):
-        odd = contexts.copy()
-        odd[2, step] = pitch
-        calls = [lambda odd=odd: inpaint(network, odd, "argmax"), lambda odd=odd: network.note_nll(odd)]
-        for asked, call in enumerate(calls):
-            hidden = step == 150 and asked == 0  # the middle is not read
-            if low <= pitch <= high or hidden:
-                call()
-            else:
-                with pytest.raises(InvalidNotesError, match=rf"context 2 has the pitch {pitch}.*transpose the tune"):
-                    call()
+    readable = low <= pitch <= high
+    odd = np.repeat(contexts[:1], 3, axis=0)
+    odd[[0, 1, 2], steps] = pitch
+    if readable:
+        network.note_nll(odd)
+    inpaint(network, odd if readable else odd[1:2], "argmax")  # the middle is not read
+    for row in () if readable else (0, 1, 2):
+        here = np.concatenate([contexts[:2], odd[row : row + 1]])
+        with pytest.raises(InvalidNotesError, match=f"context 2 has the pitch {pitch}"):
+            network.note_nll(here)
+        if row != 1:
+            with pytest.raises(InvalidNotesError, match=f"context 2 has the pitch {pitch}"):
+                inpaint(network, here, "argmax")
 
 
 @NETWORKS

@@ -46,7 +46,7 @@ def test_the_registry_is_what_the_module_offers() -> None:
         made = load_plugin(ROLL_BASELINES, name, "baseline")(name)
         assert made.name == name
         assert isinstance(made, CellPredictor)
-    with pytest.raises(UnknownNameError, match="did you mean copy_next"):
+    with pytest.raises(UnknownNameError, match="copy_next"):
         make_roll_baseline("copy_nxt")
 
 
@@ -102,7 +102,7 @@ def test_fitted_to_training_pieces() -> None:
 def test_bad_input() -> None:
     with pytest.raises(InvalidInputError, match="at least 0 steps, got -1"):
         make_roll_baseline("silence").cell_probabilities(tune("x"), hidden=-1)
-    with pytest.raises(NoDataError, match="at least one roll"):
+    with pytest.raises(NoDataError):
         make_roll_baseline("silence").fitted([])
     with pytest.raises(InvalidInputError, match=r"0\.\.1"):
         RollBaseline("silence", roll_baselines.ROLL_BASELINES["silence"], silent=-0.1)

@@ -135,7 +135,7 @@ def test_banded_attention_is_attention_with_a_mask(length: int) -> None:
 def test_an_lstm_that_was_never_shown_hidden_steps_is_not_asked_with_some() -> None:
     model = StyleLSTM(dataclasses.replace(CONFIGS["style_lstm"], mask_share=0.0))
     assert model.cell_probabilities(roll(5)).shape == (5, 84)
-    with pytest.raises(InvalidInputError, match="train it with mask_share"):
+    with pytest.raises(InvalidInputError, match="mask_share"):
         model.cell_probabilities(roll(5), hidden=1)
 
 
@@ -208,12 +208,11 @@ def test_padding_is_not_learnt_from() -> None:
 # --- sampling
 
 
-@pytest.mark.parametrize("alpha_min", [0.0, 0.1])
-def test_the_exact_sampler_gives_the_rolls_of_the_naive_one(make: Make, alpha_min: float) -> None:
+def test_the_exact_sampler_gives_the_rolls_of_the_naive_one(make: Make) -> None:
     model = make()
-    arrangement = over_silence(roll(6, 1))
+    arrangement = over_silence(roll(4, 1))
     fast, slow = (
-        list(gibbs_sweeps(model, arrangement, GibbsSettings(sweeps=2, alpha_min=alpha_min, sampler=sampler), 0))
+        list(gibbs_sweeps(model, arrangement, GibbsSettings(sweeps=2, sampler=sampler), 0))
         for sampler in ("exact", "naive")
     )
     for one, other in zip(fast, slow, strict=True):
@@ -255,9 +254,9 @@ def test_it_is_a_style_transfer_and_predicts_cells(make: Make) -> None:
 
 def test_another_grid_is_refused(make: Make) -> None:
     model, other = make(), dataclasses.replace(roll(12), steps_per_quarter=12)
-    with pytest.raises(InvalidInputError, match="12 steps a quarter"):
+    with pytest.raises(InvalidInputError, match="12"):
         model.cell_probabilities(other)
-    with pytest.raises(InvalidInputError, match="12 steps a quarter"):
+    with pytest.raises(InvalidInputError, match="12"):
         model.transfer(over_silence(other), rng=np.random.default_rng(0))
     with pytest.raises(InvalidInputError, match="hidden"):
         model.cell_probabilities(roll(12), hidden=6)

@@ -65,7 +65,7 @@ def measures(draw) -> tuple[tuple[int, ...] | None, tuple[int, ...] | None]:
 
 
 @DRAWN
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(drawn=st.lists(measures(), min_size=4, max_size=4), seed=st.integers(0, 99))
 def test_every_sketch_is_obeyed(decoding, drawn, seed):
     sketch = Sketch(*zip(*drawn, strict=True))

@@ -129,9 +129,9 @@ def test_wrong_input() -> None:
         given_ = {"ratings": [1, 2], "stimuli": [0, 1], "listeners": ["a", "a"], "items": [0, 0], "systems": [0, 1]}
         return RatingTable(**{**given_, **changes})  # type: ignore[arg-type]
 
-    with pytest.raises(PairCountError, match="as many"):
+    with pytest.raises(PairCountError):
         table(stimuli=[0])
-    with pytest.raises(PairCountError, match="rated a stimulus twice"):
+    with pytest.raises(PairCountError):
         table(stimuli=[1, 1])
     with pytest.raises(InvalidInputError, match="finite"):
         table(ratings=[1, np.inf])

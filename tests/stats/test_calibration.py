@@ -129,7 +129,7 @@ def test_wrong_input() -> None:
         combined_positions(Clustered([[1.0]], [0]), SAME, UNRELATED, [[1, 1]])
     with pytest.raises(InvalidInputError, match="not be negative"):
         combined_positions(SAME, SAME, UNRELATED, [[-1, 1]])
-    with pytest.raises(PairCountError, match="a cluster of each of 3 items"):
+    with pytest.raises(PairCountError):
         combined_positions(Clustered(SAME.values, [0, 1]), SAME, UNRELATED, [[1, 1]])
     with pytest.raises(InvalidInputError, match="confidence"):
         combined_positions(SAME, SAME, UNRELATED, [[1, 1]], confidence=95)

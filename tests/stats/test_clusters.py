@@ -31,7 +31,7 @@ def test_no_items_have_no_clusters():
 
 @pytest.mark.parametrize("groups", [["a"], [["a", "b"]], "ab", 3])
 def test_one_label_per_item(groups):
-    with pytest.raises(PairCountError, match="one label per item"):
+    with pytest.raises(PairCountError):
         check_groups(groups, 2)
 
 

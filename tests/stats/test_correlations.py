@@ -80,7 +80,7 @@ def test_undefined_rows_and_columns() -> None:
     line = correlation([1, 2, 3, 4], [2, 4, 6, 8])
     assert (line.r, line.low) == pytest.approx((1.0, 1.0))
     assert line.p < 1e-6
-    with pytest.raises(PairCountError, match="must pair up"):
+    with pytest.raises(PairCountError):
         correlation([1, 2], [1, 2, 3])
     with pytest.raises(InvalidInputError, match=r"-1 to 1, got 1\.2"):
         p_of_correlation(1.2, 10)

@@ -406,7 +406,7 @@ def test_several_metrics_are_each_tested_as_alone():
     together = paired_mean_tests(a, b, groups, n_resamples=3000, seed=2)
     assert together == alone
     assert [test.p_value for test in together][1] == 1
-    with pytest.raises(PairCountError, match="align them by item id"):
+    with pytest.raises(PairCountError):
         paired_mean_tests(a, b[:, :2], groups)
     with pytest.raises(InvalidInputError, match="n_metrics"):
         paired_mean_tests(a[:, 0], b[:, 0], groups)

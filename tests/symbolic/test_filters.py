@@ -94,7 +94,7 @@ def test_filters_by_name():
     for recipe in RECIPES.values():
         assert [make_filter(text).name for text in recipe] == list(recipe)
     assert {make_filter(name).name.partition("=")[0] for name in FILTERS} == set(FILTERS)
-    with pytest.raises(UnknownNameError, match="did you mean monophonic"):
+    with pytest.raises(UnknownNameError):
         make_filter("monophon")
     for text in ("unique=3", "min_measures=many", "min_measures=", "n_instruments=-1"):
         with pytest.raises(InvalidInputError, match="take"):

@@ -128,9 +128,9 @@ def test_frame_of_a_folder(folder):
 
 
 def test_nothing_to_list(tmp_path):
-    with pytest.raises(NoDataError, match="no such folder"):
+    with pytest.raises(NoDataError):
         midi_frame(tmp_path / "none")
-    with pytest.raises(NoDataError, match=r"holds no \.mid"):
+    with pytest.raises(NoDataError):
         midi_frame(tmp_path)
     with pytest.raises(UnknownNameError, match="notated"):
         midi_frame(tmp_path, counting="notate")

@@ -41,7 +41,7 @@ def test_a_minor_cadence_has_the_major_dominant():
 
 
 def test_what_cannot_be_harmonised_is_refused():
-    with pytest.raises(NoDataError, match="no notes"):
+    with pytest.raises(NoDataError):
         harmonise(melody(TWINKLE)[:0], Key(0, "major"), 16)
     with pytest.raises(InvalidInputError, match="1 tick"):
         harmonise(melody(TWINKLE), Key(0, "major"), 0)

@@ -57,7 +57,7 @@ def test_what_is_lost_is_velocity_and_voice():
 
 
 def test_polyphony_raises():
-    with pytest.raises(PolyphonyError, match=r"pitch 64 starts at tick 2 while pitch 60 sounds until tick 4"):
+    with pytest.raises(PolyphonyError, match="64"):
         encode(make_notes([0, 2], [4, 4], [60, 64]), 8)
 
 

@@ -27,7 +27,7 @@ def test_names_come_before_programs():
     score = voices(("Bass", 0), ("", 33), ("Strings 2", 80), ("Piano", DRUMS))
     assert taken(score, {"bass": ()}) == {"bass": [60, 61]}
     assert taken(score, {"strings": (), "bass": ()}) == {"strings": [62], "bass": [60, 61]}
-    with pytest.raises(NoDataError, match="no voice is a piano"):
+    with pytest.raises(NoDataError):
         take_roles(voices(("Piano", DRUMS), ("Bass", 0)), {"piano": ()})
 
 

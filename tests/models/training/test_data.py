@@ -55,7 +55,7 @@ def test_windows_that_contradict_each_other_are_refused():
 
 
 def test_missing_columns_are_named():
-    with pytest.raises(InvalidInputError, match="the dataset lacks voice, start: leave stride_steps out"):
+    with pytest.raises(InvalidInputError, match="stride_steps"):
         whole_voices({"song": np.array(["a"])}, np.zeros((1, 384), dtype=np.uint8))
 
 
@@ -100,7 +100,7 @@ def test_more_data_is_trained_on_and_not_validated_on(folder):
     assert training_contexts(both, folder).shape == (5, 384)
     assert len(recipe_examples("vli", None, both, folder)[1]) == 4
     missing = DataConfig("one", "default", also=[{"dataset": "one", "config": "default", "train": "test"}])
-    with pytest.raises(NoDataError, match="cannot load split 'test' of one"):
+    with pytest.raises(NoDataError, match="'test'"):
         training_contexts(missing, folder)
 
 
@@ -136,22 +136,22 @@ def test_networks_of_rolls_learn_from_whole_pieces(pieces: Path) -> None:
 
 def test_what_does_not_fit_a_network_of_rolls_is_named(pieces: Path, folder: Path) -> None:
     config = BMSTConfig(window=4, embedding=4)
-    with pytest.raises(InvalidInputError, match="stride_steps is for networks of melodies, not for bmst"):
+    with pytest.raises(InvalidInputError, match="stride_steps"):
         recipe_examples("bmst", config, DataConfig("pieces", "default", stride_steps=3), pieces)
-    with pytest.raises(InvalidInputError, match="validation_stride_steps is for networks of piano rolls, not for vli"):
+    with pytest.raises(InvalidInputError, match="validation_stride_steps"):
         recipe_examples("vli", None, DataConfig("one", "default", validation_stride_steps=3), folder)
-    with pytest.raises(InvalidInputError, match=r"one \(default\).*lacks the columns ticks_per_quarter"):
+    with pytest.raises(InvalidInputError, match="ticks_per_quarter"):
         recipe_examples("bmst", config, DataConfig("one", "default"), folder)
     with pytest.raises(InvalidInputError, match=r"pieces \(default\), split train: the rows have 8 steps a quarter"):
         recipe_examples("bmst", BMSTConfig(window=4, steps_per_quarter=12), DataConfig("pieces", "default"), pieces)
     with pytest.raises(InvalidInputError, match=r"pieces \(default\), split validation: no column tokens; expected"):
         recipe_examples("vli", None, DataConfig("pieces", "default"), pieces)
-    with pytest.raises(NoDataError, match="cannot load split 'test' of pieces"):
+    with pytest.raises(NoDataError, match="'test'"):
         recipe_examples("bmst", config, DataConfig("pieces", "default", validation="test"), pieces)
 
 
 def test_a_config_that_does_not_exist_is_named_beside_all_that_do(tmp_path):
     data = DataConfig("irish_folk", "nope")
-    with pytest.raises(UnknownNameError, match="unknown config of irish_folk 'nope'") as caught:
+    with pytest.raises(UnknownNameError, match="'nope'") as caught:
         training_contexts(data, tmp_path)
     assert "known: folk_rnn, folk_rnn_small, music21_folk, music21_folk_cleared, small" in str(caught.value)

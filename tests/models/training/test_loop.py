@@ -264,7 +264,7 @@ def test_mixed_precision_trains(tmp_path):
 def test_a_loss_that_is_no_number_ends_the_run(tmp_path):
     model = Recorder()
     model.weight.data.fill_(float("nan"))
-    with pytest.raises(InvalidInputError, match="the loss is nan in epoch 1; lower learning_rate"):
+    with pytest.raises(InvalidInputError, match="learning_rate"):
         fit(model, tunes(4), tunes(2), recipe(), tmp_path)
 
 
@@ -369,17 +369,17 @@ def test_more_cycles_go_on_from_a_finished_run(tmp_path):
     more = fit(tiny(seed=77), tunes(10), tunes(4, seed=1), recipe(cycles=(2, 1, 1)), folders["twice"])
     assert more.epochs == 4
     assert weights(folders["once"]) == weights(folders["twice"])
-    with pytest.raises(CorruptRecordsError, match="another recipe"):  # its last two epochs were no cycle of two
+    with pytest.raises(CorruptRecordsError):  # its last two epochs were no cycle of two
         fit(tiny(), tunes(10), tunes(4, seed=1), recipe(cycles=(2, 2)), folders["twice"])
 
 
 def test_damaged_or_foreign_checkpoints_are_named(tmp_path):
     fit(Recorder(), tunes(4), tunes(2), recipe(cycles=(1,)), tmp_path)
-    with pytest.raises(CorruptRecordsError, match=r"written by another recipe; delete .*checkpoint\.safetensors"):
+    with pytest.raises(CorruptRecordsError):
         fit(Recorder(), tunes(4), tunes(2), recipe(cycles=(2,)), tmp_path)
     whole = (tmp_path / CHECKPOINT).read_bytes()
     write_checkpoint(tmp_path / CHECKPOINT, {}, {"key": {}})  # as of a language model
-    with pytest.raises(CorruptRecordsError, match="written by another recipe"):
+    with pytest.raises(CorruptRecordsError):
         fit(Recorder(), tunes(4), tunes(2), recipe(cycles=(1,)), tmp_path)
     for broken in (whole[:50], b"", b"{}"):
         (tmp_path / CHECKPOINT).write_bytes(broken)
@@ -390,7 +390,7 @@ def test_damaged_or_foreign_checkpoints_are_named(tmp_path):
 def test_a_checkpoint_of_other_data_is_refused_and_one_that_does_not_say_is_taken(tmp_path):
     fit(Recorder(), tunes(4), tunes(2), recipe(cycles=(2,)), tmp_path)
     for train, validation in ((tunes(4, seed=9), tunes(2)), (tunes(4), tunes(2, seed=9)), (tunes(5), tunes(2))):
-        with pytest.raises(CorruptRecordsError, match=r"on other data, .*; name another folder as `out`, delete "):
+        with pytest.raises(CorruptRecordsError, match="`out`"):
             fit(Recorder(), train, validation, recipe(cycles=(2,)), tmp_path)
     path = tmp_path / CHECKPOINT
     state, tensors = read_checkpoint(path, "")
@@ -408,7 +408,7 @@ def test_a_device_that_is_not_there_is_named(tmp_path):
 
 def test_a_folder_that_cannot_be_written_to_is_named(tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(OutputError, match="run: cannot be made"):
+    with pytest.raises(OutputError):
         fit(Recorder(), tunes(4), tunes(2), recipe(cycles=(1,)), tmp_path / "file")
 
 
@@ -440,9 +440,9 @@ def test_a_recipe_trains_a_model_from_a_dataset_folder(tmp_path, write_recipe):
     assert weights(result.folder) == first
     assert torch.equal(torch.get_rng_state(), state)
     assert torch.get_num_threads() == threads
-    with pytest.raises(NoDataError, match="cannot load split 'dev'"):
+    with pytest.raises(NoDataError, match="'dev'"):
         train_from_file(write_recipe(tmp_path / "model", data="{dataset: ../data, config: tiny, train: dev}"))
-    with pytest.raises(UnknownNameError, match="unknown dataset 'jsb_choral'; did you mean jsb_chorales"):
+    with pytest.raises(UnknownNameError, match="'jsb_choral'"):
         train_from_file(write_recipe(tmp_path / "model", data="{dataset: jsb_choral, config: musib}"))
 
 
@@ -458,7 +458,7 @@ def test_a_training_starts_from_the_weights_of_another(tmp_path, write_recipe):
     assert train_from_file(path, out=tmp_path / "anew", changes=still).validation_loss > first.validation_loss + 0.01
     assert train_from_file(path, out=more.folder, start=first.folder, changes=still) == more  # and is not run again
     for other in (None, tmp_path / "anew"):  # a checkpoint belongs to what its run started from
-        with pytest.raises(CorruptRecordsError, match="on other data, or from another start; name another folder"):
+        with pytest.raises(CorruptRecordsError):
             train_from_file(path, out=more.folder, start=other, changes=still)
 
 
@@ -497,7 +497,7 @@ def test_a_run_from_a_start_that_is_stopped_goes_on_from_it(tmp_path):
     state, tensors = read_checkpoint(path, "")
     del state["data"]  # as written before there were starts
     write_checkpoint(path, tensors, state)
-    with pytest.raises(CorruptRecordsError, match="from another start"):
+    with pytest.raises(CorruptRecordsError):
         fit(tiny(), tunes(10), tunes(4, seed=1), recipe(), runs["stopped"], started=True)
 
 
@@ -506,28 +506,28 @@ def test_a_start_that_does_not_fit_is_named(tmp_path, write_recipe):
     (tmp_path / "model").mkdir()
     wide, path = tmp_path / "wide", write_recipe(tmp_path / "model")
     AnticipationRNN(TINY).save_pretrained(wide)
-    with pytest.raises(InvalidInputError, match=r"`start` are of other sizes .*\(constraint_.*; set the sizes"):
+    with pytest.raises(InvalidInputError, match="`start`"):
         train_from_file(path, out=tmp_path / "out", start=wide)
     with pytest.raises(UnknownNameError, match="nowhere"):
         train_from_file(path, out=tmp_path / "out", start="nowhere")
-    with pytest.raises(InvalidInputError, match=r"wide would be replaced .*; name another folder as `out`"):
+    with pytest.raises(InvalidInputError, match="`out`"):
         train_from_file(path, out=tmp_path / "more" / ".." / "wide", start=wide)
-    with pytest.raises(InvalidInputError, match="for networks that learn from notes; leave it out for music_tagger"):
+    with pytest.raises(InvalidInputError, match="music_tagger"):
         train_from_file(write_recipe(tmp_path, model_type="music_tagger"), out=tmp_path / "out", start=wide)
 
 
 def test_a_dataset_is_found_by_its_name(tmp_path, monkeypatch, write_recipe):
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(NoDataError, match=r"cannot load split 'dev' of jsb_chorales .* in .*/datasets_scripts/jsb"):
+    with pytest.raises(NoDataError, match="'dev'"):
         train_from_file(write_recipe(tmp_path, data="{dataset: jsb_chorales, config: musib, train: dev}"))
 
 
 def test_missing_recipes_and_unknown_models_are_named(tmp_path, write_recipe):
-    with pytest.raises(UnreadableFileError, match="cannot read the recipe"):
+    with pytest.raises(UnreadableFileError):
         train_from_file(tmp_path / "train.yaml")
-    with pytest.raises(UnknownNameError, match="unknown model 'anticipation_rn'; did you mean anticipation_rnn"):
+    with pytest.raises(UnknownNameError, match="'anticipation_rn'"):
         train_from_file(write_recipe(tmp_path, model_type="anticipation_rn"))
-    with pytest.raises(UnknownNameError, match="unknown model setting 'hiden_size'; did you mean hidden_size"):
+    with pytest.raises(UnknownNameError, match="'hiden_size'"):
         train_from_file(write_recipe(tmp_path, model="{hiden_size: 8}"))
 
 

@@ -68,7 +68,7 @@ def test_a_recipe_is_a_file_a_folder_or_the_name_of_a_model(tmp_path: Path, monk
     assert find_recipe("own", "out") == (Path("own/train.yaml"), Path("out"))
     for name in ("anticipation_rnn", "models/anticipation_rnn/train.yaml"):
         assert find_recipe(name, "out") == (SHIPPED, Path("out"))
-        with pytest.raises(InvalidInputError, match="`out` says where to write"):
+        with pytest.raises(InvalidInputError, match="`out`"):
             find_recipe(name, None)
     assert find_recipe("nothing.yaml", None) == (Path("nothing.yaml"), Path())
     monkeypatch.chdir(SHIPPED.parent)
@@ -186,7 +186,7 @@ def test_a_recipe_says_only_what_differs_from_its_base(tmp_path, write_recipe):
     assert above.stages[0] == below.stages[0]
     assert (above.stages[1].training.cycles, above.stages[1].training.patience) == ((9,), 3)
     own.write_text("base: train.yaml\nstages:\n- {name: decoder}\n")
-    with pytest.raises(UnknownNameError, match="unknown stage 'decoder'; known: latent_rnn, vae"):
+    with pytest.raises(UnknownNameError, match="'decoder'"):
         read_recipe(own)
     (tmp_path / "bare").mkdir()
     for stages, message in (
@@ -204,7 +204,7 @@ def test_a_recipe_says_only_what_differs_from_its_base(tmp_path, write_recipe):
         with pytest.raises(InvalidInputError, match=message):
             read_sections(bare, ["stages.vae.cycles=[1]"])
     own.write_text("base: train.yaml\nstages:\n- {name: vae, trainings: {cycles: [9]}}\n")
-    with pytest.raises(UnknownNameError, match="unknown stage setting 'trainings'; did you mean training"):
+    with pytest.raises(UnknownNameError, match="'trainings'"):
         read_recipe(own)
     own.write_text("base: other.yaml\n")
     with pytest.raises(UnreadableFileError, match=r"other\.yaml"):

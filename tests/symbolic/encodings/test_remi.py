@@ -114,13 +114,13 @@ def test_what_was_encoded_can_be_decoded(onsets, changes, tpq):
 def test_an_onset_may_round_into_the_next_bar_but_not_out_of_the_last():
     last_tick = 16 * 1920 - 1
     assert encode(Score(make_notes([1919], [10], [60]), 480))[0, 1:3].tolist() == [1, 0]
-    with pytest.raises(InvalidNotesError, match="16 bars"):
+    with pytest.raises(InvalidNotesError, match="16"):
         encode(Score(make_notes([last_tick], [10], [60]), 480))
 
 
 @pytest.mark.parametrize("pitch", [21, 108])
 def test_pitches_that_the_scheme_has_not_raise(pitch):
-    with pytest.raises(InvalidNotesError, match=r"pitches 22\.\.107"):
+    with pytest.raises(InvalidNotesError, match="22"):
         encode(Score(make_notes([0], [1], [pitch]), 480))
 
 
@@ -152,5 +152,5 @@ def test_what_are_no_ids_raises(ids, message):
 
 
 def test_too_many_notes_are_not_cut():
-    with pytest.raises(ContextLengthError, match="513 notes do not fit into 512"):
+    with pytest.raises(ContextLengthError, match="513"):
         pad(np.zeros((513, 6), dtype=np.int64))
