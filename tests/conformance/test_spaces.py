@@ -272,14 +272,21 @@ def test_a_docker_space_brings_the_package(folder: Path) -> None:
     assert any(re.match(r"music[_-]evals(\[[a-z,]+\])?$", line) for line in lines)
 
 
-@pytest.mark.parametrize("docker_folder", DOCKER, ids=lambda path: path.name)
-def test_the_start_command_of_a_docker_space_serves_a_page(docker_folder: Path, tmp_path: Path) -> None:
-    """Without Docker: with the package of this environment, and another home."""
+@pytest.mark.parametrize(
+    ("docker_folder", "password"),
+    [
+        *(pytest.param(folder, "a long password", id=folder.name) for folder in DOCKER),
+        pytest.param(ROOT / "spaces" / "caimap", "", marks=pytest.mark.slow, id="demo of caimap"),
+    ],
+)
+def test_the_start_command_of_a_docker_space_serves_a_page(docker_folder: Path, password: str, tmp_path: Path) -> None:
+    """Without Docker: with the package of this environment, and another home. The demo needs half a minute."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     places = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     environment = os.environ | {"HOME": str(tmp_path), "PORT": str(port), "PATH": places, "STUDY_DATASET": ""}
+    environment["MUSIC_EVALS_CAIMAP_PASSWORD"] = password
     log = (tmp_path / "log.txt").open("wb")
     with log, subprocess.Popen(
         ["sh", "start.sh"], cwd=docker_folder, env=environment, stdout=log, stderr=log
