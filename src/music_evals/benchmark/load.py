@@ -10,11 +10,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from music_evals.benchmark.outputs import RECORDS, RESULTS, VALIDATION
 from music_evals.benchmark.records import Records, read_records, reading_rows, records_at
 from music_evals.benchmark.results import build_results
-from music_evals.benchmark.run import load_task, task_places
-from music_evals.benchmark.scores import ScoreTable, read_scores
+from music_evals.benchmark.run import RECORDS, RESULTS, VALIDATION, load_task, task_places
+from music_evals.benchmark.score_table import ScoreTable
+from music_evals.benchmark.scores import read_scores
 from music_evals.deprecation import warn_renamed
 from music_evals.errors import ChangedResultsError, NoDataError, UnknownNameError, UnreadableFileError
 
@@ -163,14 +163,11 @@ def _compare(stored: Any, built: Any, place: str) -> Iterator[str]:
     elif isinstance(stored, list) and isinstance(built, list) and len(stored) == len(built):
         for number, (value, other) in enumerate(zip(stored, built, strict=True)):
             yield from _compare(value, other, f"{place}.{number}")
-    elif not _same(stored, built):
-        yield f"{place} is {_short(stored)} in {RESULTS} and {_short(built)} in {RECORDS}"
-
-
-def _same(stored: Any, built: Any) -> bool:
-    if all(isinstance(value, int | float) and not isinstance(value, bool) for value in (stored, built)):
-        return math.isclose(stored, built, rel_tol=SAME, abs_tol=1e-12)
-    return type(stored) is type(built) and bool(stored == built)
+    else:
+        numbers = all(isinstance(value, int | float) and not isinstance(value, bool) for value in (stored, built))
+        equal = math.isclose(stored, built, rel_tol=SAME, abs_tol=1e-12) if numbers else stored == built
+        if not (equal and (numbers or type(stored) is type(built))):
+            yield f"{place} is {_short(stored)} in {RESULTS} and {_short(built)} in {RECORDS}"
 
 
 def _short(value: Any) -> str:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from music_evals.benchmark import aggregate
 from music_evals.benchmark.formats import plain
-from music_evals.benchmark.scores import MOST_LISTED, ScoreTable
+from music_evals.benchmark.score_table import MOST_LISTED, ScoreTable
 from music_evals.deprecation import warn_renamed
 from music_evals.metrics.catalogue import Metric
 
@@ -42,8 +42,8 @@ _OLD_FIELDS = {
 
 def __getattr__(name: str) -> Any:
     if name == "OUTSIDE":
-        warn_renamed(f"{__name__}.OUTSIDE", "benchmark.scores.OUTSIDE")
-        return importlib.import_module("music_evals.benchmark.scores").OUTSIDE
+        warn_renamed(f"{__name__}.OUTSIDE", "benchmark.score_table.OUTSIDE")
+        return importlib.import_module("music_evals.benchmark.score_table").OUTSIDE
     if name != "ScoreTask":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     warn_renamed(f"{__name__}.ScoreTask", "benchmark.task.Task, and a task is a subclass of it,")

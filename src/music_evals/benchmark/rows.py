@@ -17,11 +17,13 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from music_evals.benchmark.columns import Categorical
 from music_evals.benchmark.engines import Failed, Unit, answer
 from music_evals.benchmark.inputs import some
 from music_evals.benchmark.records import Records
 from music_evals.benchmark.run import Job, Progress, Row
-from music_evals.benchmark.scores import SCORED, UNDEFINED, Categorical, ScoreMatrix, index_pairs, last_selection
+from music_evals.benchmark.score_table import SCORED, UNDEFINED, ScoreMatrix
+from music_evals.benchmark.scores import index_pairs, last_selection
 from music_evals.errors import PairCountError
 
 __all__ = ["Failure", "Pair", "PairJob", "PairSet", "Scorer", "check_unique", "score_or_reason"]
@@ -101,8 +103,7 @@ class PairJob(Job):
     at_once: int = 1  # pairs that a process is given at once, and whose rows are written together
     engine: str = "serial"  # unless the settings name others
     workers: int = 1
-    # Called with the pairs that are left to do, where there are any.
-    before: Callable[[Sequence[Any], Progress | None], None] | None = None
+    before: Callable[[Sequence[Any], Progress | None], None] | None = None  # called with the pairs that are left
     # Systems that a later job on the same records adds: a selection that has them besides says the same.
     later: Collection[str] = ()
     # What results depend on and scores do not: it may change from one session to the next, and the last one counts.
@@ -111,12 +112,7 @@ class PairJob(Job):
     def __post_init__(self) -> None:
         self._chosen = [*self.pair_set.pairs, *self.controls]
         self._outlined: set[str] = set()
-        self.size = len(self._chosen)
-
-    @property
-    def work(self) -> _ScorePairs:
-        """Score the pairs of a unit."""
-        return _ScorePairs(self.scorer)
+        self.size, self.work = len(self._chosen), _ScorePairs(self.scorer)
 
     def selection(self, rows: Records) -> Iterable[Row]:
         """Return the rows that say what is scored in this session; nothing if the last ones of `rows` say the same."""
@@ -171,11 +167,6 @@ class PairJob(Job):
         states = ScoreMatrix.read(rows, self.scores, len(sides), rows_of).states
         done: npt.NDArray[np.bool_] = np.logical_and.reduce(np.isin(states, (SCORED, UNDEFINED)), axis=1)
         return done
-
-    def prepare(self, units: Sequence[Unit], progress: Progress | None) -> None:
-        """Call what is to be called before."""
-        if self.before is not None:
-            self.before([pair for unit in units for pair in unit.payload], progress)
 
     def rows(self, unit: Unit, answer: Any) -> list[Row]:
         """Return the rows of scored pairs: their scores, and what else is known where there is anything."""

@@ -284,11 +284,6 @@ def _frame_of(times_sec: FloatArray, n_frames: int) -> npt.NDArray[np.int64]:
     return np.minimum(np.ceil(times_sec / HOP_SEC - 1e-9).astype(np.int64), n_frames)
 
 
-def _chroma(reading: _Reading) -> Chroma:
-    """Count the notes of each pitch class that sound at each frame."""
-    return Chroma(_sounding(reading, reading.pitched.pitches % 12, 12), HOP_SEC)
-
-
 def _structure(reading: _Reading) -> StructureFrames:
     """Return frames four a second, each row of mean 0 and standard deviation 1, pitch classes at half their weight."""
     centres = np.rint(np.arange(reading.n_frames) * HOP_SEC / FRAME_SEC)
@@ -411,7 +406,8 @@ _READERS: dict[str, Callable[[_Reading], Any]] = {
     "beats": _beats,
     "key": _key,
     "chords": _chords,
-    "chroma": _chroma,
+    # how many notes of each pitch class sound at each frame
+    "chroma": lambda reading: Chroma(_sounding(reading, reading.pitched.pitches % 12, 12), HOP_SEC),
     "f0": _f0,
     "melody": _melody,
     "segments": _segments,

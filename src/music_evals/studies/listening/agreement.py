@@ -19,7 +19,7 @@ from music_evals.benchmark.contents import heading
 from music_evals.benchmark.formats import align, counted, format_interval, format_value, plain
 from music_evals.benchmark.inputs import some
 from music_evals.benchmark.load import LoadedResults, find_task, load_results
-from music_evals.benchmark.scores import ScoreTable
+from music_evals.benchmark.score_table import ScoreTable
 from music_evals.errors import NoDataError
 from music_evals.stats import holm
 from music_evals.stats.agreement import RatingTable, agreement, leave_one_out

@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from music_evals.benchmark.formats import counted
-from music_evals.benchmark.scores import ScoreTable
+from music_evals.benchmark.score_table import ScoreTable
 from music_evals.benchmark.tasks.preservation.controls import shares_key, shares_tempo, traits_of
 from music_evals.benchmark.tasks.preservation.pairs import CEILING, CONTROLS, UNRELATED
 from music_evals.deprecation import renamed_options

@@ -14,10 +14,11 @@ from pathlib import Path
 from typing import Any, ClassVar, Final, NamedTuple
 
 from music_evals.annotations import GROUPS
+from music_evals.benchmark.columns import dump_json
 from music_evals.benchmark.formats import counted
 from music_evals.benchmark.inputs import check_systems, read_text, split_model
-from music_evals.benchmark.outputs import NO_EXTRA_OUTPUTS, ExtraOutputs, Outcome, remove_results
-from music_evals.benchmark.records import RecordStore, dump_json, reading_rows
+from music_evals.benchmark.records import RecordStore, reading_rows
+from music_evals.benchmark.run import NO_EXTRA_OUTPUTS, ExtraOutputs, Outcome, remove_results
 from music_evals.benchmark.tables import text_report as scores_text
 from music_evals.benchmark.task import Task
 from music_evals.benchmark.tasks.songs import lyrics, writing_log
