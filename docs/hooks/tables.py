@@ -7,24 +7,30 @@
 - ``section FILE HEADING``: a section of a page at the root of the repository;
 - ``options TASK``: the options of a task as a table, such as ``options preservation``;
 - ``help``: what each command says of itself;
-- ``glossary``: the words of the project, ``tools/glossary.csv``.
+- ``glossary``: the words of the project, ``tools/glossary.csv``;
+- ``definitions``: the metrics whose definition is not the first;
+- ``moved`` and ``renamed``: old names that work for one release, of modules, and of functions, classes and arguments.
 """
 
 from __future__ import annotations
 
 import argparse
+import ast
 import csv
 import functools
+import importlib
 import math
 import os
 import re
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 from mkdocs.exceptions import PluginError
 from mkdocs.utils.meta import get_data
 
+from music_evals import deprecation
 from music_evals.benchmark.run import settings_of
 from music_evals.cli.verbs import build_parser
 from music_evals.metrics import catalogue
@@ -39,27 +45,17 @@ def on_page_markdown(markdown: str, **_: Any) -> str:
     """Fill in what is to be inserted."""
 
     def inserted(found: re.Match[str]) -> str:
-        match found[1].split(" ", 2):
-            case ["metrics", block, *facets]:
-                return metrics(block, *" ".join(facets).split())
-            case ["api", files]:
-                return api(files, markdown)
-            case ["cards", folder]:
-                return cards(folder)
-            case ["section", name, heading]:
-                return section(name, heading)
-            case ["options", task]:
-                return options(task)
-            case ["help"]:
-                return command_help()
-            case ["glossary"]:
-                return glossary()
-        raise PluginError(f"{found[0]}: this is not among what can be inserted")
+        name, *words = found[1].split()
+        if name == "api":
+            return api(*words, page=markdown)
+        if name not in INSERTED:
+            raise PluginError(f"{found[0]}: this is not among what can be inserted")
+        return INSERTED[name](*words)
 
     return re.sub(r"^<!-- insert: (.*?) -->$", inserted, markdown, flags=re.MULTILINE)
 
 
-def api(files: str, page: str) -> str:
+def api(files: str, *, page: str) -> str:
     """Return the places of all public modules of these files that the page has no place for."""
     paths = (path.relative_to(ROOT / "src").with_suffix("") for path in (ROOT / "src" / "music_evals").glob(files))
     names = sorted(".".join(path.parts) for path in paths if path.name[0] != "_")
@@ -162,8 +158,9 @@ COLUMNS: dict[str, tuple[list[str], Any]] = {
 }
 
 
-def section(name: str, heading: str) -> str:
-    """Return a section of a page at the root, without its heading."""
+def section(name: str, *words: str) -> str:
+    """Return a section of a page at the root, without its heading, whose words are given."""
+    heading = " ".join(words)
     text = (ROOT / name).read_text(encoding="utf-8")
     found = re.search(rf"^## {re.escape(heading)}\n(.*?)(?=^## |\Z)", text, re.DOTALL | re.MULTILINE)
     if not found:
@@ -183,6 +180,36 @@ def options(task: str) -> str:
     return table(["option", "keyword", "default", "what it does"], rows)
 
 
+def definitions() -> str:
+    """Return the metrics whose definition is not the first."""
+    changed = [metric for metric in catalogue.CATALOGUE.values() if metric.definition > 1]
+    return table(["metric", "definition"], [[f"`{each.name}`", str(each.definition)] for each in changed])
+
+
+def moved() -> str:
+    """Return old and new names of modules that may be imported by both."""
+    for package in (ROOT / "src" / "music_evals").glob("*/__init__.py"):
+        importlib.import_module(f"music_evals.{package.parent.name}")
+    finders = [finder for finder in sys.meta_path if isinstance(finder, deprecation.MovedModules)]
+    rows = [[f"`{old}`", f"`{new}`"] for finder in finders for old, new in finder.names.items()]
+    return table(["before", "now"], sorted(rows))
+
+
+def renamed() -> str:
+    """Return module, old name and new name of functions, classes and arguments that go by both."""
+    rows = []
+    for path in sorted((ROOT / "src").rglob("*.py")):
+        module = ".".join(path.relative_to(ROOT / "src").with_suffix("").parts).removesuffix(".__init__")
+        for call in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            match call:
+                case ast.Call(ast.Name("module_getattr"), [_, names]):
+                    rows += [[module, *row] for row in ast.literal_eval(names).items()]
+                case ast.Call(ast.Name("renamed_options"), keywords=words):
+                    rows += [[module, f"{word.arg}=", f"{ast.literal_eval(word.value)}="] for word in words]
+    unique = sorted(set(map(tuple, rows)))
+    return table(["in", "before", "now"], [[f"`{word}`" for word in row] for row in unique])
+
+
 def command_help() -> str:
     """Return the help of every verb, and of the steps of those that have steps."""
     os.environ["COLUMNS"] = WIDTH
@@ -199,3 +226,16 @@ def _commands(words: tuple[str, ...], parser: argparse.ArgumentParser) -> Iterat
         if isinstance(action, argparse._SubParsersAction):
             for verb, inner in action.choices.items():
                 yield from _commands((*words, verb), inner)
+
+
+INSERTED: dict[str, Callable[..., str]] = {
+    "metrics": metrics,
+    "cards": cards,
+    "section": section,
+    "options": options,
+    "help": command_help,
+    "glossary": glossary,
+    "definitions": definitions,
+    "moved": moved,
+    "renamed": renamed,
+}

@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from music_evals.pipelines.preservation import evaluate_preservation
     from music_evals.repositories import repo_path
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 
 __all__ = [
     "Beats",

@@ -12,7 +12,7 @@ import warnings
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
-__all__ = ["module_getattr", "moved_modules", "renamed_options", "warn_renamed"]
+__all__ = ["MovedModules", "module_getattr", "moved_modules", "renamed_options", "warn_renamed"]
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -44,16 +44,18 @@ def module_getattr(module: str, names: Mapping[str, str]) -> Callable[[str], Any
     return __getattr__
 
 
-class _Moved(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+class MovedModules(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     """Finds modules by their old names."""
 
     def __init__(self, names: Mapping[str, str]) -> None:
         self.names = names
 
     def find_spec(self, name: str, *_: object) -> importlib.machinery.ModuleSpec | None:
+        """Return a spec for an old name."""
         return importlib.machinery.ModuleSpec(name, self) if name in self.names else None
 
     def exec_module(self, module: types.ModuleType) -> None:
+        """Put the new module in the old one's place."""
         old = module.__name__
         warn_renamed(old, self.names[old])
         sys.modules[old] = importlib.import_module(self.names[old])  # whoever imports the old name gets the new module
@@ -77,7 +79,7 @@ def moved_modules(package: str, names: Mapping[str, str]) -> None:
         if here != new:
             moved.setdefault(here, new)
     # first: the new folder of a package that moved would give its modules a second time, by their old names
-    sys.meta_path.insert(0, _Moved(moved))
+    sys.meta_path.insert(0, MovedModules(moved))
 
 
 def renamed_options(**names: str) -> Callable[[Function], Function]:

@@ -113,6 +113,12 @@ def test_every_checklist_of_contributing_is_on_a_page() -> None:
     assert not missing
 
 
+def test_contributing_names_every_room() -> None:
+    rooms = {path.parent.name for path in (ROOT / "src" / "music_evals").glob("*/__init__.py")}
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    assert not {room for room in rooms if f"`{room}`" not in text}
+
+
 def blocks_of(page: Path, language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```", page.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
 
@@ -294,7 +300,7 @@ def test_no_markup_is_left_over(site: Path) -> None:
         _, _, text = page.read_text(encoding="utf-8").partition("<article")
         text = re.sub(r"<(pre|code|math)\b.*?</\1>", "", text, flags=re.DOTALL)
         for line in html.unescape(re.sub(r"<[^>]+>", "", text)).splitlines():
-            found = re.match(r"\s*(?:- |\d+\. |\|.*\||>>> |={3,}|-{3,})", line) or re.search(
+            found = re.match(r"\s*(?:- |\d+\. (?!.*¶$)|\|.*\||>>> |={3,}|-{3,})", line) or re.search(
                 r"\]\(|\$\$|\*\*[A-Za-z]|`", line
             )
             assert not found, f"{page.relative_to(site)}: {line}"
