@@ -86,7 +86,14 @@ def load_results(folder: str | os.PathLike[str]) -> LoadedResults:
         path = path.parent
     _check_there(path, RESULTS, (path / RESULTS).is_file())
     _check_there(path, RECORDS, records_at(path / RECORDS) is not None)
-    stored = _read_json(path / RESULTS)
+    try:
+        stored = json.loads((path / RESULTS).read_bytes())
+    except (ValueError, RecursionError) as error:
+        raise UnreadableFileError(
+            f"{path / RESULTS} is no JSON: {error}; run again in this folder, which makes it from {RECORDS}"
+        ) from error
+    if not isinstance(stored, dict) or not {"dataset", "systems", "intervals"} <= set(stored):
+        raise UnreadableFileError(f"{path / RESULTS} holds no results of `music-evals`; give the folder of a run")
     if stored.get("best_baseline_chosen_on"):
         _check_there(path, VALIDATION, records_at(path / VALIDATION) is not None)
     records = read_records(records_at(path / RECORDS) or path)
@@ -121,18 +128,6 @@ def find_task(name: str) -> Task:
     if not task.scales:
         raise UnknownNameError(kind, name, [other for other in task_places() if load_task(other).scales])
     return task
-
-
-def _read_json(path: Path) -> dict[str, Any]:
-    try:
-        content = json.loads(path.read_bytes())
-    except (ValueError, RecursionError) as error:
-        raise UnreadableFileError(
-            f"{path} is no JSON: {error}; run again in this folder, which makes it from {RECORDS}"
-        ) from error
-    if not isinstance(content, dict) or not {"dataset", "systems", "intervals"} <= set(content):
-        raise UnreadableFileError(f"{path} holds no results of `music-evals`; give the folder of a run")
-    return content
 
 
 def _intervals(stored: Mapping[str, Any], path: Path) -> dict[str, Any]:

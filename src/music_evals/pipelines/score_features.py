@@ -233,7 +233,13 @@ def _chords(reading: _Reading) -> Chords:
     score = reading.score
     ticks = np.unique(np.concatenate([[0.0], _beat_ticks(score), [float(score.end_tick)]]))
     weights, basses = _beat_contents(reading.pitched, ticks)
-    scores = TEMPERATURE * (_triad_cosines(weights) + BASS_BONUS * np.concatenate([basses, basses]))
+    # how well each beat fits each triad, shape (24, n_beats), in the order of `CHORD_LABELS`
+    triads = [np.isin(np.arange(12), steps).astype(float) for steps in ((0, 4, 7), (0, 3, 7))]
+    templates = np.stack([np.roll(triad, root) for triad in triads for root in range(12)]) / np.sqrt(3)
+    norms = np.linalg.norm(weights, axis=0)
+    with one_thread():
+        cosines = templates @ (weights / np.where(norms > 0, norms, 1))
+    scores = TEMPERATURE * (cosines + BASS_BONUS * np.concatenate([basses, basses]))
     path = viterbi(log_softmax(scores), STAY)
     states = np.where(weights.any(axis=0), path, len(CHORD_LABELS))
     return states_to_chords(states, score.seconds(ticks))
@@ -267,16 +273,6 @@ def _beat_contents(
         basses[pitch % 12, sounds & ~taken] = 1
         taken |= sounds
     return weights, basses
-
-
-@one_thread()
-def _triad_cosines(weights: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Return how well each beat fits each triad, shape (24, n_beats), in the order of `CHORD_LABELS`."""
-    triads = [np.isin(np.arange(12), steps).astype(float) for steps in ((0, 4, 7), (0, 3, 7))]
-    templates = np.stack([np.roll(triad, root) for triad in triads for root in range(12)]) / np.sqrt(3)
-    norms = np.linalg.norm(weights, axis=0)
-    cosines: npt.NDArray[np.float64] = templates @ (weights / np.where(norms > 0, norms, 1))
-    return cosines
 
 
 def _frame_of(times_sec: FloatArray, n_frames: int) -> npt.NDArray[np.int64]:
