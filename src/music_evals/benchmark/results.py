@@ -3,8 +3,6 @@
 A score of a system is the mean over the items that define it; `n` counts all its items, `n_failed` those without a
 score for this metric because something failed, `n_defined` those in the mean. The interval is clustered by group. What
 differs between benchmarks is said by its `task.Task`; the statistics stand in `aggregate`.
-
-The records are read by `scores.read_scores` as a `ScoreTable`.
 """
 
 from __future__ import annotations

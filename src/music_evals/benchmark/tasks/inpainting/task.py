@@ -1,8 +1,5 @@
 """The benchmark of score inpainting from end to end: settings in, result files out.
 
-tasks -> systems -> runner -> records -> aggregate -> results, report. What is judged, and by whom, is settled before
-anything runs, so that a wrong name costs no time.
-
 Every system with a prediction is tested against the best baseline of each score, which is chosen on the validation
 split; note F1 ranks. `inpainting_nll` is not compared between models: what it counts differs from model to model.
 

@@ -1,11 +1,11 @@
 """Which original belongs to which edit: pairs from two folders, from a manifest, from two files, or from a dataset.
 
 A pair has an item (the original, or what a manifest calls it), a system (who made the edit) and a group (the cluster of
-the intervals; by default the edits of one original, known by what its file holds and not by its name). Several systems
-are compared on the items that they share. Nothing is decoded here: the files are only hashed, so that a record can say
-what it is about. A file at a URL is not even fetched: it has a fingerprint (`locations`), and whoever compares the pair
-fetches it. The recordings of a dataset are taken as the bytes or files that they are and go through our own decoder, so
-that a dataset and a folder of the same files give equal numbers; rows of scores are rendered first.
+the intervals; by default the edits of one original, known by what its file holds and not by its name). Nothing is
+decoded here: the files are only hashed, so that a record can say what it is about. A file at a URL is not even fetched:
+it has a fingerprint (`locations`), and whoever compares the pair fetches it. The recordings of a dataset are taken as
+the bytes or files that they are and go through our own decoder, so that a dataset and a folder of the same files give
+equal numbers; rows of scores are rendered first.
 """
 
 from __future__ import annotations

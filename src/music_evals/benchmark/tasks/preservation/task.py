@@ -1,8 +1,5 @@
 """The benchmark of music context preservation from end to end: settings in, result files out.
 
-pairs -> controls -> records -> results, tables, report. What is compared, and how, is settled before anything runs, so
-that a wrong name costs no time.
-
 By default the interval is clustered by the music of the originals: pairs whose originals hold the same music are one
 group, as the records tell. The controls are the same music played back otherwise, and unrelated music.
 """

@@ -1,11 +1,9 @@
 """The benchmark of music description from end to end: settings in, result files out.
 
-songs -> predicted tags -> controls -> runner -> records -> results, tables, report. Each distinct tag is encoded once,
-before any song is scored.
-
-Averages are those of `pipelines.descriptions`: what a system leaves without tags makes the average of that song
-undefined. All scores are always recorded, so that systems can be added later. A system that does not speak for one of
-the two groups in any song has no score of this group, nor over both; a score that no system speaks for is in no table.
+Each distinct tag is encoded once, before any song is scored. Averages are those of `pipelines.descriptions`: what a
+system leaves without tags makes the average of that song undefined. All scores are always recorded, so that systems can
+be added later. A system that does not speak for one of the two groups in any song has no score of this group, nor over
+both; a score that no system speaks for is in no table.
 """
 
 from __future__ import annotations

@@ -1,8 +1,5 @@
 """The discrepancy study from end to end: settings in, result files out.
 
-songs -> similarities of both groups of annotators -> records -> results.json, table.md, cells.csv, report.html
-and, where it is wanted, discrepancy.svg in the style of figure 3 of MuChin (Wang et al., IJCAI 2024).
-
 The records hold the similarity of each song and dimension, and what decides it: songs, dimensions, level, aggregation,
 encoder. Groupings, intervals and tests are made from them, and may be others in the next run of the same folder.
 """

@@ -1,8 +1,8 @@
 """Lyrics written by language models and scored: songs in; texts, scores, time and cost out.
 
-songs -> prompts -> writers -> answers on the disk -> `lyrics.LYRICS`. The theme of a song is what its professional
-annotator wrote of its lyrics; the structure is its pattern, without the numbers of the sections, which is also what the
-text is scored against. Without a writer the controls of `lyrics` are scored alone.
+The theme of a song is what its professional annotator wrote of its lyrics; the structure is its pattern, without the
+numbers of the sections, which is also what the text is scored against. Without a writer the controls of `lyrics` are
+scored alone.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The benchmark of structured lyrics from end to end: settings in, result files out.
 
-songs or files -> pairs -> controls -> runner -> records -> results, tables, report. What language models write around
-their lyrics is taken off first (`lyrics.normalise`), unless it is asked not to; what was taken off is a remark.
+What language models write around their lyrics is taken off first (`lyrics.normalise`), unless it is asked not to; what
+was taken off is a remark.
 
 A text without a section header, or an empty one, scores what the authors' code gives it, 0: a model that does not keep
 to the form must not gain by it. The notes of the results count such texts. With `strict` they are failures, and in no

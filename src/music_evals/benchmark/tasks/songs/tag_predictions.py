@@ -1,9 +1,8 @@
 """Tags of recordings by models: each recording is tagged once, and its tags are recorded.
 
-The records are, after their header, rows of the kind ``prediction``: system, hash of the model's files, its options
-and what it says of itself (`protocols.Tagger.describe`), song, hash of the file that was read, and its tags or the
-error in their place. A run that was killed goes on where it stood; a
-recording that failed is tagged again.
+The records are, after their header, rows of the kind ``prediction``: system, hash of the model's files, its options and
+what it says of itself (`protocols.Tagger.describe`), song, hash of the file that was read, and its tags or the error in
+their place. A run that was killed goes on where it stood; a recording that failed is tagged again.
 """
 
 from __future__ import annotations
