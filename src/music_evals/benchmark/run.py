@@ -123,9 +123,8 @@ def run(
     return outcome
 
 
-def workers_text(default: str) -> str:
-    """Return what the option `workers` says of a task with another default than one process."""
-    return f"processes (default: {default}; with ray one a processor); changes no number"
+WORKERS = "processes (default: {}; with ray one a processor); changes no number"
+"""What the option `workers` says, with the number that suits the task."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -185,9 +184,7 @@ class Settings:
         group="run",
         metavar="NAME",
     )
-    workers: int | None = option(
-        None, "processes (default: 1; with ray one a processor); changes no number", group="run"
-    )
+    workers: int | None = option(None, WORKERS.format(1), group="run")
     ray_address: str | None = option(
         None,
         "host:port of the head of a Ray cluster, or auto for that of this machine (default: the variable RAY_ADDRESS, "

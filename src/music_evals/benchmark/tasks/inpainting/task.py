@@ -26,12 +26,12 @@ from music_evals.benchmark.results import WHOLE
 from music_evals.benchmark.run import (
     RECORDS,
     VALIDATION,
+    WORKERS,
     ExtraOutputs,
     Outcome,
     Progress,
     record,
     remove_results,
-    workers_text,
 )
 from music_evals.benchmark.run import Settings as RunSettings
 from music_evals.benchmark.score_table import HistogramFeature, ScoreTable
@@ -198,7 +198,7 @@ class Settings(RunSettings):
     TEXTS: ClassVar = {
         "dataset": "a name (see list), a folder or a Hub id",
         "limit": "evaluate the first N items only; best baselines are still chosen on all of validation",
-        "workers": workers_text("number of cores, at most 4, for networks on many items, else 1"),
+        "workers": WORKERS.format("number of cores, at most 4, for networks on many items, else 1"),
         "seed": None,  # the seeds of --seeds
         "report": None,  # its own options, as a page with figures
     }

@@ -25,7 +25,7 @@ from music_evals.benchmark.inputs import with_commas
 from music_evals.benchmark.published import published_preservation
 from music_evals.benchmark.records import Records
 from music_evals.benchmark.rows import PairJob, Scorer
-from music_evals.benchmark.run import RECORDS, Outcome, Progress, record, remove_results, workers_text
+from music_evals.benchmark.run import RECORDS, WORKERS, Outcome, Progress, record, remove_results
 from music_evals.benchmark.run import Settings as RunSettings
 from music_evals.benchmark.score_table import ScoreTable, outlines_in
 from music_evals.benchmark.task import Task
@@ -160,7 +160,7 @@ class Settings(RunSettings):
         "dataset": "a name (see list), a folder or a Hub id with two audio columns",
         "limit": "compare the first N items only: originals of a folder, ids of a manifest, each with the edits of all "
         "systems, or rows of a dataset",
-        "workers": workers_text("number of cores, at most 4"),
+        "workers": WORKERS.format("number of cores, at most 4"),
         "seed": "of intervals, tests and controls (default: %(default)s)",
         "report": None,  # its own options, as a page with figures
     }

@@ -145,14 +145,13 @@ class SongSet:
 
     def unnumbered(self) -> SongSet:
         """Return the same songs with section labels without numbers, as prompts have them."""
-
-        def unnumbered(sections: Iterable[LyricSection]) -> tuple[LyricSection, ...]:
-            return tuple(LyricSection(section.kind, section.lines) for section in sections)
-
-        songs = (
-            dataclasses.replace(song, words=unnumbered(song.words), pattern=unnumbered(song.pattern))
-            for song in self.songs
-        )
+        songs = []
+        for song in self.songs:
+            words, pattern = (
+                tuple(LyricSection(section.kind, section.lines) for section in side)
+                for side in (song.words, song.pattern)
+            )
+            songs.append(dataclasses.replace(song, words=words, pattern=pattern))
         return dataclasses.replace(self, songs=tuple(songs))
 
 
