@@ -388,8 +388,8 @@ def test_a_candidate_that_was_changed_is_not_lost(
         assert (out / name).read_bytes() == written[name] + b" and a better ending"
         (out / name).write_bytes(written[name])
     # one that is saved while others are drawn
-    make_content = "music_evals.cli.fill._content"
-    monkeypatch.setattr(make_content, lambda *_: (out / "candidate_1.mid").write_bytes(b"saved") and {"remarks": []})
+    versions = "music_evals.numerics.package_versions"
+    monkeypatch.setattr(versions, lambda: (out / "candidate_1.mid").write_bytes(b"saved") and {})
     assert main(command) == 2
     assert "candidate_1.mid was changed since it was written" in capsys.readouterr().err
     assert {path.name: path.read_bytes() for path in out.iterdir()} == {**written, "candidate_1.mid": b"saved"}

@@ -25,6 +25,7 @@ __all__ = ["main"]
 
 EXIT_INTERRUPTED = 130  # 128 + SIGINT, as shells have it
 GRACE_SEC = 5
+ESCAPED_ERRORS = {"strict", "surrogateescape", "backslashreplace"}
 HAS_ALARMS = hasattr(signal, "SIGALRM")  # Windows has none
 INTERRUPTED = "music-evals: interrupted; give the same command again to go on"
 
@@ -40,7 +41,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
             # last of all: threads of other libraries, stopped halfway, cannot be taken down in order
             atexit.register(lambda: code == EXIT_INTERRUPTED and os._exit(code))
             signal.signal(signal.SIGINT, _interrupt)
-        _escape_what_no_stream_can_say()
+        # characters that stdout or stderr lacks are written as JSON does, so that JSON stays JSON; whoever asked for
+        # another way, as by PYTHONIOENCODING=ascii:replace, keeps it
+        codecs.register_error("music_evals.escape", _escape)
+        for stream in (sys.stdout, sys.stderr):
+            if isinstance(stream, io.TextIOWrapper) and stream.errors in ESCAPED_ERRORS:
+                stream.reconfigure(errors="music_evals.escape")
         from music_evals.cli.verbs import run
 
         code = run(arguments)
@@ -75,15 +81,6 @@ def _end_at_a_lost_interrupt(unraisable: Any) -> None:
     if issubclass(unraisable.exc_type, KeyboardInterrupt):
         _end()
     sys.__unraisablehook__(unraisable)
-
-
-def _escape_what_no_stream_can_say() -> None:
-    """Write characters that the encoding of stdout or stderr lacks as JSON does."""
-    # So JSON stays JSON. Whoever asked for another way, as by PYTHONIOENCODING=ascii:replace, keeps it.
-    codecs.register_error("music_evals.escape", _escape)
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper) and stream.errors in {"strict", "surrogateescape", "backslashreplace"}:
-            stream.reconfigure(errors="music_evals.escape")
 
 
 def _escape(error: UnicodeError) -> tuple[str, int]:

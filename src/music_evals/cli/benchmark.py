@@ -64,7 +64,11 @@ def _run(options: argparse.Namespace) -> int:
 
     systems = with_commas(options.systems)
     outputs = by_system(options.outputs, "--outputs")
-    read = read_options(_options(options), [*editor_names(), *systems, *outputs])
+    texts = list(options.settings)  # with what --weights says in the same form
+    for name, place in by_system(options.weights, "--weights").items():
+        source, at, revision = place.partition("@")
+        texts += [f"{name}.weights={source}", *([f"{name}.weights_revision={revision}"] if at else [])]
+    read = read_options(texts, [*editor_names(), *systems, *outputs])
     loaded = {name: weights for name, (_, weights) in read.items() if weights}
     if options.device and not loaded:
         raise InvalidInputError("--device goes with --weights; give that too")
@@ -89,12 +93,3 @@ def _run(options: argparse.Namespace) -> int:
         table = study.files["table"].read_text(encoding="utf-8")
         print(json.dumps(study.results, ensure_ascii=False) if options.json else table)
     return code
-
-
-def _options(options: argparse.Namespace) -> list[str]:
-    """Return what --set says, and what --weights says in the same form."""
-    texts = list(options.settings)
-    for name, place in by_system(options.weights, "--weights").items():
-        source, at, revision = place.partition("@")
-        texts += [f"{name}.weights={source}", *([f"{name}.weights_revision={revision}"] if at else [])]
-    return texts

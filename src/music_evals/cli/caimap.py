@@ -147,7 +147,7 @@ def _init(options: argparse.Namespace) -> int:
     seed = secrets.randbits(63) if options.seed is None else options.seed  # who knows it knows what is sampled
     settings = Settings(seed=seed, share=options.share, rates=Rates(currency=options.currency))
     password = os.environ.get(PASSWORD_VARIABLE, "")
-    made = "" if password else _new_password()
+    made = "" if password else secrets.token_urlsafe(12)
     with _opened(options, new=True) as service:
         accounts.create_first_admin(service, options.name, password or made)
         service.configure(settings)
@@ -156,39 +156,29 @@ def _init(options: argparse.Namespace) -> int:
     return 0
 
 
-def _new_password() -> str:
-    return secrets.token_urlsafe(12)
-
-
 def _import(options: argparse.Namespace) -> int:
-    if options.finished:
-        return _import_finished(options)
-    from music_evals.caimap.exchange.importing import keep_recordings, read_songs
+    from music_evals.caimap.exchange.importing import keep_recordings, read_finished, read_songs
     from music_evals.caimap.exchange.prepared import read_prepared
-    from music_evals.caimap.services.managing import add_songs, check_new
+    from music_evals.caimap.services.accounts import first_administrator
+    from music_evals.caimap.services.managing import add_finished, add_songs, check_new
 
+    if options.finished:
+        if options.audio or options.prepared or not options.licence:
+            raise InvalidInputError("--finished needs --licence, and takes no --audio and no --prepared")
+        songs = read_finished(options.table, options.config, options.split, licence=options.licence)
+        with _opened(options) as service:
+            count = add_finished(service, first_administrator(service), songs)
+        return _tell(f"{count} songs")
     if not options.audio:
         raise InvalidInputError("say with --audio where the recordings are")
     with _opened(options) as service:
         prepared = None if options.prepared is None else read_prepared(options.prepared)
         read = read_songs(options.table, options.audio, licence=options.licence, prepared=prepared)
-        who = _administrator(service)
+        who = first_administrator(service)
         check_new(service, who, read.songs)
         count = add_songs(service, who, keep_recordings(read.songs, options.audio, _folder(options, "audio")))
     if read.not_sampled:
         say(f"{len(read.not_sampled)} songs are not in the sample of the preparation, and were left out")
-    return _tell(f"{count} songs")
-
-
-def _import_finished(options: argparse.Namespace) -> int:
-    from music_evals.caimap.exchange.importing import read_finished
-    from music_evals.caimap.services.managing import add_finished
-
-    if options.audio or options.prepared or not options.licence:
-        raise InvalidInputError("--finished needs --licence, and takes no --audio and no --prepared")
-    songs = read_finished(options.table, options.config, options.split, licence=options.licence)
-    with _opened(options) as service:
-        count = add_finished(service, _administrator(service), songs)
     return _tell(f"{count} songs")
 
 
@@ -217,12 +207,6 @@ def _opened(options: argparse.Namespace, *, new: bool = False) -> Iterator[Any]:
         store.close()
 
 
-def _administrator(service: Any) -> int:
-    from music_evals.caimap.services.accounts import first_administrator
-
-    return first_administrator(service)
-
-
 def _serve(options: argparse.Namespace) -> int:
     from music_evals.errors import importing
 
@@ -246,7 +230,7 @@ def _serve(options: argparse.Namespace) -> int:
         with _opened(options, new=True) as service:
             is_there = has_people(service)
         if not is_there:
-            password = os.environ.get(PASSWORD_VARIABLE, "") or _new_password()
+            password = os.environ.get(PASSWORD_VARIABLE, "") or secrets.token_urlsafe(12)
             make_demo(_folder(options, "audio"), _url(options), password)
             say(f"accounts of the demo: {', '.join(PEOPLE)}; their password: {password}")
     missing = [name for name in ("OAUTH_CLIENT_ID", "OAUTH_CLIENT_SECRET") if not os.environ.get(name)]
@@ -309,12 +293,13 @@ def _simulate(options: argparse.Namespace) -> int:
 
 def _report(options: argparse.Namespace) -> int:
     from music_evals.caimap.exchange.reporting import write_pictures, write_report
+    from music_evals.caimap.services.accounts import first_administrator
     from music_evals.caimap.services.oversight import study_agreement
     from music_evals.pipelines.descriptions import resolve_encoder
 
     encoder = resolve_encoder(options.encoder) if options.encoder else None
     with _opened(options) as service:
-        agreement = study_agreement(service, _administrator(service), encoder)
+        agreement = study_agreement(service, first_administrator(service), encoder)
     out, how = Path(options.out), {"language": options.language}
     pictures = [write_pictures(options.export, out, **how)] if options.export else []
     return _tell(*write_report(agreement, out, **how), *pictures)
@@ -322,6 +307,7 @@ def _report(options: argparse.Namespace) -> int:
 
 def _build_lexicon(options: argparse.Namespace) -> int:
     from music_evals.caimap.domain.lexica import build_lexicon, read_terms
+    from music_evals.caimap.services.accounts import first_administrator
     from music_evals.caimap.services.managing import keep_lexica
 
     if options.least < 1 or options.most < 1:
@@ -332,7 +318,7 @@ def _build_lexicon(options: argparse.Namespace) -> int:
     }
     built = {name: build_lexicon(captions, **about) for name, captions in read.items()}
     with _opened(options) as service:
-        keep_lexica(service, _administrator(service), options.group, built)
+        keep_lexica(service, first_administrator(service), options.group, built)
     return _tell(*(f"{options.group} {name}: {len(lexicon.terms)} terms" for name, lexicon in built.items()))
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import functools
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
@@ -40,10 +39,22 @@ def _run(options: argparse.Namespace) -> int:
     names = _names()
     for verb in _parsers(options.root):
         for action in verb._actions:
-            if completer := _completed(action, names):
+            kind = KIND_OF.get(action.dest, action.dest)
+            completer: Mapping[str, Any] = {}
+            if action.nargs == 0 or action.choices or action.metavar == "ORG/NAME":  # nobody asks for what the Hub has
+                continue
+            if kind in names:
+                listed = f"({' '.join(names[kind])})"
+                completer = {"bash": f"_music_evals_{kind}", "zsh": f"_music_evals_{kind}", "tcsh": listed}
+            elif action.metavar in FOLDERS:
+                completer = shtab.DIRECTORY
+            elif action.metavar in FILES or action.dest in POSITIONAL:
+                completer = shtab.FILE
+            if completer:
                 action.complete = completer  # type: ignore[attr-defined]  # where shtab looks
-    functions = {"bash": _bash_functions, "zsh": _zsh_functions}.get(options.shell)  # tcsh has none
-    script = shtab.complete(options.root, options.shell, preamble=functions(names) if functions else "")
+    functions = (f"_music_evals_{kind}() {{ {_body(options.shell, kind, names[kind])}; }}" for kind in names)
+    preamble = "" if options.shell == "tcsh" else "\n".join(functions)  # which has no functions
+    script = shtab.complete(options.root, options.shell, preamble=preamble)
     with to_stdout():
         print(script)
     return 0
@@ -87,40 +98,13 @@ FOLDERS, FILES = {"DIR"}, {"FILE", "PATH", "[NAME=]PATH", "[NAME=]FILE", "RESULT
 POSITIONAL = {"recipe", "folder"}
 
 
-def _completed(action: argparse.Action, names: Mapping[str, list[str]]) -> Mapping[str, Any]:
-    """Return how the value of an option is completed, by shell; empty where nothing is known of it."""
-    import shtab
-
-    kind = KIND_OF.get(action.dest, action.dest)
-    if action.nargs == 0 or action.choices or action.metavar == "ORG/NAME":  # what is on the Hub is not asked for
-        return {}
-    if kind in names:
-        listed = f"({' '.join(names[kind])})"
-        return {"bash": f"_music_evals_{kind}", "zsh": f"_music_evals_{kind}", "tcsh": listed}
-    if action.metavar in FOLDERS:
-        return shtab.DIRECTORY
-    return shtab.FILE if action.metavar in FILES or action.dest in POSITIONAL else {}
-
-
-def _bash_functions(names: Mapping[str, list[str]]) -> str:
-    return "\n".join(map(functools.partial(_bash_function, names), names))
-
-
-def _bash_function(names: Mapping[str, list[str]], kind: str) -> str:
-    words = " ".join(names[kind])
-    if kind in LISTS:  # what stands before the last comma is kept
-        body = f'compgen -P "${{1%"${{1##*,}}"}}" -W "{words}" -- "${{1##*,}}"'
-    else:
-        body = f'compgen -W "{words}" -- "$1"' + ("" if kind in CLOSED else '; compgen -f -- "$1"')
-    return f"_music_evals_{kind}() {{ {body}; }}"
-
-
-def _zsh_functions(names: Mapping[str, list[str]]) -> str:
-    return "\n".join(f"_music_evals_{kind}() {{ {_zsh_body(kind, words)}; }}" for kind, words in names.items())
-
-
-def _zsh_body(kind: str, words: Iterable[str]) -> str:
-    listed = " ".join(words)
+def _body(shell: str, kind: str, names: Iterable[str]) -> str:
+    """Return what a function of bash or zsh does to complete a name."""
+    listed = " ".join(names)
+    if shell == "bash":
+        if kind in LISTS:  # what stands before the last comma is kept
+            return f'compgen -P "${{1%"${{1##*,}}"}}" -W "{listed}" -- "${{1##*,}}"'
+        return f'compgen -W "{listed}" -- "$1"' + ("" if kind in CLOSED else '; compgen -f -- "$1"')
     if kind in LISTS:
         return f"_values -s , {kind} {listed}"
     return (

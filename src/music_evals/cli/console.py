@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from music_evals.cli.options import in_options
+from music_evals.cli.options import from_options, in_options
 from music_evals.errors import InvalidInputError, MissingBackendError, OutputError
 
 EXIT_FAILURES = 1
@@ -36,7 +36,7 @@ def print_results(text: str, files: Mapping[str, Path], *, as_json: bool) -> Non
 
 
 def finish_scores(outcome: Any, options: argparse.Namespace, *, report: Callable[..., str] | None = None) -> int:
-    """Say what a benchmark of scores found (`benchmark.outputs.Outcome`), and return the exit code."""
+    """Say what a benchmark of scores found (`benchmark.run.Outcome`), and return the exit code."""
     # What failed is listed first, so that it does not hide behind the tables. `report` makes the tables; None takes
     # those of all scores. A system without a single defined score is a failure too.
     from music_evals.benchmark.contents import n_failures, undefined_systems
@@ -59,6 +59,18 @@ def finish_scores(outcome: Any, options: argparse.Namespace, *, report: Callable
     text = (report or text_report)(results, published=options.published)
     print_results(in_options(text, options.verb), outcome.files, as_json=options.json)
     return EXIT_FAILURES if undefined else code
+
+
+def run_scores(options: argparse.Namespace, task: str, unit: str) -> int:
+    """Run a benchmark of scores as its options say, and return the exit code; `unit` is what the bar counts."""
+    from music_evals.benchmark.run import load_task
+
+    benchmark = load_task(task)
+    settings = from_options(options, benchmark.settings)
+    quieten()
+    with Bar(unit) as bar:
+        outcome = benchmark.run(settings, progress=bar)
+    return finish_scores(outcome, options)
 
 
 def why_not_drawn(wanted: bool | None, file: str) -> str:  # noqa: FBT001  # the value of an option
@@ -168,16 +180,13 @@ class Bar(contextlib.AbstractContextManager["Bar"]):
         from tqdm import tqdm
 
         if self._bar is None or self._bar.total != total:
-            self._close()
+            self.__exit__()
             self._bar = tqdm(total=total, file=sys.stderr, unit=self._unit, dynamic_ncols=True)
         # tqdm draws by itself when something is done; what is only begun, as compiling, must be seen too
         self._bar.set_description(label, refresh=done == self._bar.n)
         self._bar.update(done - self._bar.n)
 
-    def _close(self) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._bar is not None:
             self._bar.close()
             self._bar = None
-
-    def __exit__(self, *_: object) -> None:
-        self._close()

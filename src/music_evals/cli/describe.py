@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import argparse
 from typing import Any
 
-from music_evals.cli.console import Bar, finish_scores, quieten
-from music_evals.cli.options import add_json, add_options, add_published_option, add_verb, from_options, text_extra
+from music_evals.cli.console import run_scores
+from music_evals.cli.options import add_score_options, add_verb, text_extra
 
 _HELP = """\
 Score how near the tags of a music description are to those that people gave, by the meaning of the words: professional
@@ -33,28 +32,10 @@ def add(verbs: Any) -> None:
     add_verb(
         verbs,
         "describe",
-        _run,
+        lambda options: run_scores(options, "descriptions", "song"),
         "score tags that describe songs against those of people",
         _HELP,
         _EXAMPLES,
         needs=lambda options: [*text_extra(options.encoder), *["models"] * bool(options.models)],
-        options=_add_options,
+        options=lambda verb: add_score_options(verb, "descriptions"),
     )
-
-
-def _add_options(verb: Any) -> None:
-    from music_evals.benchmark.tasks.songs.descriptions import Settings
-
-    where = add_options(verb, Settings)["output"]
-    add_json(where)
-    add_published_option(where)
-
-
-def _run(options: argparse.Namespace) -> int:
-    from music_evals.benchmark.tasks.songs.descriptions import DESCRIPTIONS, Settings
-
-    settings = from_options(options, Settings)
-    quieten()
-    with Bar("song") as bar:
-        outcome = DESCRIPTIONS.run(settings, progress=bar)
-    return finish_scores(outcome, options)

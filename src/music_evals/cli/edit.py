@@ -7,9 +7,17 @@ import json
 from typing import Any
 
 from music_evals.annotations import EDIT_TASKS, EditInstruction
-from music_evals.benchmark.tasks.edits.sources import bars_of
 from music_evals.cli.console import Bar, list_failures, quieten, say, to_stdout
-from music_evals.cli.options import add_json, add_list, add_options, add_verb, from_options, with_commas, writer_of
+from music_evals.cli.options import (
+    add_json,
+    add_list,
+    add_options,
+    add_verb,
+    add_writer_options,
+    from_options,
+    with_commas,
+    writer_of,
+)
 from music_evals.protocols import EDITORS
 
 _HELP = f"""\
@@ -48,22 +56,7 @@ def _add_options(verb: Any) -> None:
     from music_evals.benchmark.tasks.edits.task import Settings
 
     groups = add_options(verb, Settings)
-    how = groups["how"]
-    _add_instruction(groups["asked"])
-    text = "an option of the system, with or without SYSTEM. in front; may be given again"
-    add_list(how, "--set", text, dest="settings", metavar="OPTION=VALUE")
-    how.add_argument(
-        "--weights",
-        metavar="PLACE",
-        help="for a system with weights: a folder, or an id of the Hub with --weights-revision; they have a licence of "
-        "their own",
-    )
-    how.add_argument("--weights-revision", metavar="COMMIT", help="commit of the Hub id of --weights")
-    how.add_argument("--device", help="where a system with weights computes, as cpu or cuda:1 (default: cpu)")
-    add_json(groups["output"], "print the records of the edits")
-
-
-def _add_instruction(group: Any) -> None:
+    group, how = groups["asked"], groups["how"]
     group.add_argument("--instruction", metavar="TEXT", help="what is to change, in words")
     group.add_argument("--source-prompt", default="", metavar="TEXT", help="description of the source")
     group.add_argument("--target-prompt", default="", metavar="TEXT", help="description of what is wanted")
@@ -80,16 +73,22 @@ def _add_instruction(group: Any) -> None:
         help="write instructions for these tasks (genre, style, mood, timbre) from the description of each source: its "
         "column description, or --source-prompt; by templates unless a model is named",
     )
-    group.add_argument(
-        "--instruction-model",
-        metavar="ID",
-        help="language model that writes them: folder or Hub id[@revision], or with --instruction-endpoint its id "
-        "there; asked once, and kept in instructions.jsonl",
+    help_ = (
+        "language model that writes them: folder or Hub id[@revision], or with --instruction-endpoint its id there; "
+        "asked once, and kept in instructions.jsonl"
     )
-    group.add_argument("--instruction-endpoint", metavar="URL", help="OpenAI-compatible address, up to /v1")
-    group.add_argument(
-        "--api-key-env", metavar="VARIABLE", help="environment variable that holds its key (default: no key)"
+    add_writer_options(group, "instruction", help_)
+    text = "an option of the system, with or without SYSTEM. in front; may be given again"
+    add_list(how, "--set", text, dest="settings", metavar="OPTION=VALUE")
+    how.add_argument(
+        "--weights",
+        metavar="PLACE",
+        help="for a system with weights: a folder, or an id of the Hub with --weights-revision; they have a licence of "
+        "their own",
     )
+    how.add_argument("--weights-revision", metavar="COMMIT", help="commit of the Hub id of --weights")
+    how.add_argument("--device", help="where a system with weights computes, as cpu or cuda:1 (default: cpu)")
+    add_json(groups["output"], "print the records of the edits")
 
 
 def _run(options: argparse.Namespace) -> int:
@@ -121,6 +120,8 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _instruction(options: argparse.Namespace) -> EditInstruction | None:
+    from music_evals.benchmark.tasks.edits.sources import bars_of
+
     fields = {name: getattr(options, name) for name in _INSTRUCTED if getattr(options, name) not in {None, "", "other"}}
     if options.instruction is None and not fields:
         return None

@@ -79,10 +79,21 @@ def add(verbs: Any) -> None:
     text = "plan, build, serve, collect and report a study with editors"
     verb = add_verb(verbs, "editing-test", None, text, _HELP, _BUILD_EXAMPLES)
     steps = verb.add_subparsers(title="steps", required=True, metavar="STEP")
-    _add_build(steps)
-    _add_demo(steps)
+    text = "samples to a study in the browser"
+    add_verb(steps, "build", _build, text, _BUILD_HELP, _BUILD_EXAMPLES, options=_add_build_options)
+    examples = "examples:\n  music-evals editing-test demo --out study\n  music-evals editing-test serve study\n"
+    step = add_verb(steps, "demo", _demo, "a study to try", _DEMO_HELP, examples)
+    step.add_argument("--out", required=True, metavar="DIR", help="new folder of the study")
     add_serve(steps, "editing-test")
-    _add_collect(steps)
+    step = add_verb(steps, "collect", _collect, "what editors sent to tables", _COLLECT_HELP, _BUILD_EXAMPLES)
+    step.add_argument("folder", metavar="STUDY", help="folder of the study")
+    step.add_argument("files", nargs="*", metavar="FILES", help="files that editors sent")
+    step.add_argument("--out", metavar="DIR", help="folder of the tables (default: STUDY/collected)")
+    add_list(step, "--leave-out", "an editor who is left out; may be given again", metavar="NUMBER")
+    step.add_argument("--leave-out-marked", action="store_true", help="leave out edits that are hard to believe")
+    step.add_argument("--logs", metavar="DIR", help="also write the logs of who agreed to it, as a data set")
+    step.add_argument("--licence", default="cc-by-4.0", metavar="ID", help="of that data set (default: %(default)s)")
+    step.add_argument("--push", metavar="OWNER/NAME", help="send it to the Hub, private unless made so before")
     step = add_verb(steps, "report", _report, "tables of a study", _REPORT_HELP, _REPORT_EXAMPLES)
     step.add_argument("study", metavar="STUDY", help="folder of its tables")
     step.add_argument("--out", metavar="DIR", help="folder of the report (default: STUDY/report)")
@@ -95,42 +106,6 @@ def add(verbs: Any) -> None:
         help="longest time for an edit (default: %(default)g)",
     )  # fmt: skip
     step.add_argument("--json", action="store_true", help="print the tables as JSON in place of the report")
-    _add_plan(steps)
-
-
-def _add_build(steps: Any) -> None:
-    text = "samples to a study in the browser"
-    add_verb(steps, "build", _build, text, _BUILD_HELP, _BUILD_EXAMPLES, options=_add_build_options)
-
-
-def _add_build_options(step: Any) -> None:
-    from music_evals.studies.editing.study import EditingSettings
-
-    step.add_argument("samples", metavar="SAMPLES", help="table of the samples")
-    add_options(step, EditingSettings)
-    add_introduction_options(step)
-    step.add_argument("--out", required=True, metavar="DIR", help="new folder of the study")
-
-
-def _add_demo(steps: Any) -> None:
-    examples = "examples:\n  music-evals editing-test demo --out study\n  music-evals editing-test serve study\n"
-    step = add_verb(steps, "demo", _demo, "a study to try", _DEMO_HELP, examples)
-    step.add_argument("--out", required=True, metavar="DIR", help="new folder of the study")
-
-
-def _add_collect(steps: Any) -> None:
-    step = add_verb(steps, "collect", _collect, "what editors sent to tables", _COLLECT_HELP, _BUILD_EXAMPLES)
-    step.add_argument("folder", metavar="STUDY", help="folder of the study")
-    step.add_argument("files", nargs="*", metavar="FILES", help="files that editors sent")
-    step.add_argument("--out", metavar="DIR", help="folder of the tables (default: STUDY/collected)")
-    add_list(step, "--leave-out", "an editor who is left out; may be given again", metavar="NUMBER")
-    step.add_argument("--leave-out-marked", action="store_true", help="leave out edits that are hard to believe")
-    step.add_argument("--logs", metavar="DIR", help="also write the logs of who agreed to it, as a data set")
-    step.add_argument("--licence", default="cc-by-4.0", metavar="ID", help="of that data set (default: %(default)s)")
-    step.add_argument("--push", metavar="OWNER/NAME", help="send it to the Hub, private unless made so before")
-
-
-def _add_plan(steps: Any) -> None:
     step = add_verb(steps, "plan", _plan, "how large a study must be", _PLAN_HELP, _PLAN_EXAMPLES)
     step.add_argument("--ratio", type=float, default=0.8, help="true ratio of loads (default: %(default)g)")
     step.add_argument("--pieces", default="6,12,24", metavar="N,N", help="sizes (default: %(default)s)")
@@ -141,6 +116,15 @@ def _add_plan(steps: Any) -> None:
     step.add_argument("--confidence", type=float, default=0.95, help="level of the intervals (default: %(default)g)")
     step.add_argument("--seed", type=int, default=0, help="of the draws (default: %(default)s)")
     step.add_argument("--json", action="store_true", help="print the table as JSON")
+
+
+def _add_build_options(step: Any) -> None:
+    from music_evals.studies.editing.study import EditingSettings
+
+    step.add_argument("samples", metavar="SAMPLES", help="table of the samples")
+    add_options(step, EditingSettings)
+    add_introduction_options(step)
+    step.add_argument("--out", required=True, metavar="DIR", help="new folder of the study")
 
 
 def _demo(options: argparse.Namespace) -> int:

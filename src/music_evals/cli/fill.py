@@ -8,7 +8,7 @@ import itertools
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -105,6 +105,7 @@ def add(verbs: Any) -> None:
 
 def _run(options: argparse.Namespace) -> int:
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # as of the verb inpainting; a gap is one item, for one thread
+    from music_evals.files import write_atomically
     from music_evals.pipelines.gaps.filling import fill
     from music_evals.symbolic.contexts import pick_voice
     from music_evals.symbolic.tunes import open_tune
@@ -139,7 +140,10 @@ def _run(options: argparse.Namespace) -> int:
         )
     files = _files(options, tune, voice, system, filling)
     earlier = earlier_run(out, Path(options.file), **about)  # what was changed in the meantime is not lost either
-    _write(out, files, {"fill.json", *earlier.get("files", ())})
+    for name, written in files.items():
+        write_atomically(out / name, written, parents=True)
+    for name in {"fill.json", *earlier.get("files", ())} - files.keys():
+        (out / name).unlink(missing_ok=True)
     for remark in (*tune.remarks, *filling.remarks):
         say(f"note: {remark}")
     text = files["fill.json"].decode().rstrip() if options.json else _table(filling, out, list(files), options)
@@ -172,6 +176,8 @@ def _system(options: argparse.Namespace) -> System:
 
 def _files(options: argparse.Namespace, tune: Tune, voice: int, system: System, filling: Filling) -> dict[str, bytes]:
     """Return what is written, by name: fill.json last, with the SHA-256 of all others."""
+    from music_evals.numerics import package_versions
+
     first, n_measures = tune.measures(options.measures)
     files = {
         f"candidate_{rank}{tune.suffix}": tune.replaced(voice, first, n_measures, candidate.notes)
@@ -180,17 +186,8 @@ def _files(options: argparse.Namespace, tune: Tune, voice: int, system: System, 
     title = f"{Path(options.file).name}, measures {options.measures}"
     files["candidates.svg"] = _picture(filling, tune, title).encode()
     hashes = {name: sha256_of(content) for name, content in files.items()}
-    content = {**_content(options, tune, voice, system, filling), "files": hashes}
-    return {**files, "fill.json": (json.dumps(plain(content), indent=1, allow_nan=False) + "\n").encode()}
-
-
-def _content(options: argparse.Namespace, tune: Tune, voice: int, system: System, filling: Filling) -> dict[str, Any]:
-    """Return all that is known of a fill, as plain values."""
-    from music_evals.numerics import package_versions
-
-    first, n_measures = tune.measures(options.measures)
     ticks = tune.bars.ticks_per_quarter
-    return {
+    content = {
         "file": str(options.file),
         "sha256": sha256_of(Path(options.file).read_bytes()),
         "tune": options.tune,
@@ -219,22 +216,14 @@ def _content(options: argparse.Namespace, tune: Tune, voice: int, system: System
         "truth": [_note(note, ticks) for note in filling.truth],
         "remarks": [*tune.remarks, *filling.remarks],
         "versions": package_versions(),
+        "files": hashes,
     }
+    return {**files, "fill.json": (json.dumps(plain(content), indent=1, allow_nan=False) + "\n").encode()}
 
 
 def _note(note: Any, ticks_per_quarter: int) -> dict[str, float | int]:
     onset, duration = (int(note[key]) / ticks_per_quarter for key in ("onset_tick", "duration_tick"))
     return {"onset_quarter": onset, "duration_quarter": duration, "pitch": int(note["pitch"])}
-
-
-def _write(out: Path, files: Mapping[str, bytes], earlier: set[str]) -> None:
-    """Write the files of a fill, and take away those of one before."""
-    from music_evals.files import write_atomically
-
-    for name, content in files.items():
-        write_atomically(out / name, content, parents=True)
-    for name in earlier - files.keys():
-        (out / name).unlink(missing_ok=True)
 
 
 _STYLE = """\
@@ -297,14 +286,9 @@ def _line(rank: int, candidate: Candidate) -> str:
     return f"candidate {rank}: {len(candidate.notes)} notes{likely}{score}"
 
 
-def _why_not_scored(options: argparse.Namespace) -> str:
-    if options.judge is not None:
-        return "as --no-judge asks"
-    return "no note stood in the gap" if options.sketch is None else "what stands in the gap is a sketch"
-
-
 def _table(filling: Filling, out: Path, names: list[str], options: argparse.Namespace) -> str:
     lines = [_line(rank, candidate) for rank, candidate in enumerate(filling.candidates, start=1)]
     if not filling.candidates[0].scores:
-        lines.append(f"not scored: {_why_not_scored(options)}")
+        why = "no note stood in the gap" if options.sketch is None else "what stands in the gap is a sketch"
+        lines.append(f"not scored: {why if options.judge is None else 'as --no-judge asks'}")
     return "\n".join([*lines, "", f"{out}: {', '.join(names)}"])

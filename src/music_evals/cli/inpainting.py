@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Mapping
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -81,20 +81,17 @@ def _run(options: argparse.Namespace) -> int:
     if undrawn:
         say(undrawn)
     print_results(text_report(outcome.results, published=options.protocol is not None), files, as_json=options.json)
-    reasons = [(_failed(row), in_options(row["error"], options.verb)) for row in failures]
+    reasons = []
+    for row in failures:  # an item that could not be read has neither system nor seed
+        who = "input" if row["system"] is None else f"{row['system']}, seed {row['seed']}"
+        metric = "" if row["metric"] is None else f", {row['metric']}"
+        reasons.append((f"{row['item']} ({who}{metric})", in_options(row["error"], options.verb)))
     code = list_failures(reasons, "see the records", n_failed)
     if failures and options.update_card:
         raise OutputError(
             f"{n_failed} results failed; cards of models are left as they were, run again or evaluate other items"
         )
     return code
-
-
-def _failed(row: Mapping[str, Any]) -> str:
-    """Name what failed: an item that could not be read has neither system nor seed."""
-    who = "input" if row["system"] is None else f"{row['system']}, seed {row['seed']}"
-    metric = "" if row["metric"] is None else f", {row['metric']}"
-    return f"{row['item']} ({who}{metric})"
 
 
 def _write_cards(outcome: Outcome, out: Path, *, update: bool) -> dict[str, Path]:
@@ -109,14 +106,10 @@ def _write_cards(outcome: Outcome, out: Path, *, update: bool) -> dict[str, Path
     for name in models:
         readme = Path(find_repository(systems[name]["source"], MODELS, "model")[0]) / "README.md"
         card = fill_card(outcome.results, name, readme.read_text(encoding="utf-8") if readme.is_file() else None)
-        label = "model_card" if len(models) == 1 else f"model_card_{_file_name(name)}"
+        label = "model_card" if len(models) == 1 else "model_card_" + re.sub(r"[\W_]", "_", name)
         files[label] = out / f"{label}.md"
         write_atomically(files[label], card.encode())
         if update and readme.parent.is_dir() and readme not in files.values():  # of two decodings the first
             write_atomically(readme, card.encode())
             files[f"card of {name}"] = readme
     return files
-
-
-def _file_name(name: str) -> str:
-    return "".join(letter if letter.isalnum() else "_" for letter in name)

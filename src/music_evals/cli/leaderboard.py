@@ -30,20 +30,6 @@ def add(verbs: Any) -> None:
     """Add the verb ``leaderboard``."""
     verb = add_verb(verbs, "leaderboard", None, "ranks of many runs", _HELP, _EXAMPLES)
     steps = verb.add_subparsers(title="steps", required=True, metavar="STEP")
-    _add_add(steps)
-    step = add_verb(steps, "build", _run_build, "make the tables")
-    step.add_argument("--board", required=True, metavar="DIR", help="folder of the board")
-    step.add_argument(
-        "--out",
-        metavar="DIR",
-        help="folder for leaderboard.json, index.html and tables/ (CSV and LaTeX); without it the board alone gets its "
-        "leaderboard.json, so that pages need not compute it",
-    )
-    step.add_argument("--by", metavar="SCORE", help="order the rows by this score (default: by the mean rank)")
-    step.add_argument("--json", action="store_true", help="print leaderboard.json in place of the tables")
-
-
-def _add_add(steps: Any) -> None:
     step = add_verb(steps, "add", _run_add, "append the results of runs to a board")
     step.add_argument("results", nargs="+", metavar="RESULTS", help="folder of a run (its --out)")
     step.add_argument("--board", required=True, metavar="DIR", help="folder of the board; made where it is missing")
@@ -66,6 +52,16 @@ def _add_add(steps: Any) -> None:
         metavar="DIR",
     )
     step.add_argument("--json", action="store_true", help="print what was added as JSON")
+    step = add_verb(steps, "build", _run_build, "make the tables")
+    step.add_argument("--board", required=True, metavar="DIR", help="folder of the board")
+    step.add_argument(
+        "--out",
+        metavar="DIR",
+        help="folder for leaderboard.json, index.html and tables/ (CSV and LaTeX); without it the board alone gets its "
+        "leaderboard.json, so that pages need not compute it",
+    )
+    step.add_argument("--by", metavar="SCORE", help="order the rows by this score (default: by the mean rank)")
+    step.add_argument("--json", action="store_true", help="print leaderboard.json in place of the tables")
 
 
 def _run_add(options: argparse.Namespace) -> int:

@@ -27,8 +27,6 @@ from music_evals.cli.studies import add_introduction_options, add_serve, introdu
 
 if TYPE_CHECKING:
     from music_evals.studies.listening.build import BuiltTest
-    from music_evals.studies.listening.settings import ListeningSettings
-    from music_evals.studies.stimuli import Study
 
 _BUILD_HELP = """\
 Build a blind listening test in the browser out of a table of sounds, of any task: audio edits, filled gaps, transfers.
@@ -83,13 +81,6 @@ examples:
 """
 
 
-def _add_build(steps: Any) -> None:
-    """Add the step ``build``."""
-    add_verb(
-        steps, "build", _build, "sounds to a test in the browser", _BUILD_HELP, _BUILD_EXAMPLES, options=_add_options
-    )
-
-
 def _add_options(step: Any) -> None:
     from music_evals.studies.listening.settings import ListeningSettings
 
@@ -102,20 +93,6 @@ def _add_options(step: Any) -> None:
     groups["how"].add_argument("--loudness", type=float, default=-23.0, dest="loudness_lufs", metavar="LUFS", help=text)
     add_introduction_options(step)
     step.add_argument("--out", required=True, metavar="DIR", help="new folder of the study")
-
-
-def _add_report(steps: Any) -> None:
-    """Add the step ``report``."""
-    step = add_verb(steps, "report", _report, "what listeners said", _REPORT_HELP, _REPORT_EXAMPLES)
-    step.add_argument("folder", metavar="STUDY", help="folder of the study")
-    step.add_argument("files", nargs="*", metavar="FILES", help="files that listeners sent")
-    text = "folder of a run whose metrics are set against the listeners; may be repeated"
-    add_list(step, "--run", text, dest="runs", metavar="DIR")
-    text = "a listener who is left out, such as who withdrew; may be given again"
-    add_list(step, "--leave-out", text, metavar="NUMBER")
-    add_confidence(step)
-    step.add_argument("--out", metavar="DIR", help="folder of the report (default: STUDY/report)")
-    step.add_argument("--json", action="store_true", help="print the tables as JSON in place of the report")
 
 
 def _add_plan(steps: Any) -> None:
@@ -139,9 +116,15 @@ def _add_plan(steps: Any) -> None:
 def _build(options: argparse.Namespace) -> int:
     from music_evals.studies.listening.build import build_listening_test
     from music_evals.studies.listening.screening import rule_texts
+    from music_evals.studies.listening.settings import ListeningSettings, named_questions, style_questions
     from music_evals.ui.studies.page import study_page
 
-    introduction, settings = introduction_of(options, "listening"), _settings(options)
+    introduction = introduction_of(options, "listening")
+    # without a word on it the usual question is asked, beside those on styles too
+    named = named_questions(options.type, (*with_commas(options.questions), *options.question))
+    questions = (*named, *style_questions(with_commas(options.styles)))
+    systems = tuple(with_commas(options.systems))
+    settings = from_options(options, ListeningSettings, questions=questions, systems=systems)
     with _table(options.pairs) as table, Bar("item") as bar:
         built = build_listening_test(
             table,
@@ -175,18 +158,6 @@ def _table(places: Sequence[str]) -> Iterator[Path]:
     pairs = pairs_of_edits(places)
     with tempfile.TemporaryDirectory(prefix="music_evals_") as folder:
         yield write_pairs(Path(folder) / "pairs.csv", pairs)
-
-
-def _settings(options: argparse.Namespace) -> ListeningSettings:
-    from music_evals.studies.listening.settings import ListeningSettings, named_questions, style_questions
-
-    # without a word on it the usual question is asked, beside those on styles too
-    named = named_questions(options.type, (*with_commas(options.questions), *options.question))
-    questions = (*named, *style_questions(with_commas(options.styles)))
-    settings: ListeningSettings = from_options(
-        options, ListeningSettings, questions=questions, systems=tuple(with_commas(options.systems))
-    )
-    return settings
 
 
 def _notes_of(built: BuiltTest) -> list[str]:
@@ -314,20 +285,20 @@ def add(verbs: Any) -> None:
     steps = verb.add_subparsers(title="steps", required=True, metavar="STEP")
     text = "render what is heard, and write its key"
     add_verb(steps, "pairs", _run, text, _PAIRS_HELP, _EXAMPLES, options=_add_pairs_options)
-    _add_build(steps)
+    text = "sounds to a test in the browser"
+    add_verb(steps, "build", _build, text, _BUILD_HELP, _BUILD_EXAMPLES, options=_add_options)
     add_serve(steps, "listening-test")
-    _add_report(steps)
+    step = add_verb(steps, "report", _report, "what listeners said", _REPORT_HELP, _REPORT_EXAMPLES)
+    step.add_argument("folder", metavar="STUDY", help="folder of the study")
+    step.add_argument("files", nargs="*", metavar="FILES", help="files that listeners sent")
+    text = "folder of a run whose metrics are set against the listeners; may be repeated"
+    add_list(step, "--run", text, dest="runs", metavar="DIR")
+    text = "a listener who is left out, such as who withdrew; may be given again"
+    add_list(step, "--leave-out", text, metavar="NUMBER")
+    add_confidence(step)
+    step.add_argument("--out", metavar="DIR", help="folder of the report (default: STUDY/report)")
+    step.add_argument("--json", action="store_true", help="print the tables as JSON in place of the report")
     _add_plan(steps)
-    _add_agreement(steps)
-
-
-def _add_pairs_options(step: Any) -> None:
-    from music_evals.studies.listening.inpainting import StudySettings
-
-    add_json(add_options(step, StudySettings)["output"], "print pairs.json in place of the summary")
-
-
-def _add_agreement(steps: Any) -> None:
     step = add_verb(
         steps,
         "agreement",
@@ -357,6 +328,12 @@ def _add_agreement(steps: Any) -> None:
     step.add_argument("--json", action="store_true", help="print everything as JSON in place of the tables")
 
 
+def _add_pairs_options(step: Any) -> None:
+    from music_evals.studies.listening.inpainting import StudySettings
+
+    add_json(add_options(step, StudySettings)["output"], "print pairs.json in place of the summary")
+
+
 def _run(options: argparse.Namespace) -> int:
     from music_evals.studies.listening.inpainting import StudySettings, build_study
 
@@ -365,8 +342,16 @@ def _run(options: argparse.Namespace) -> int:
     same = [pair for pair in study.pairs if pair.same_as]
     if same:
         say(f"note: {len(same)} files sound exactly like one of another system of their item; see the column same_as")
+    items, groups = {pair.item_id for pair in study.pairs}, {pair.group for pair in study.pairs}
+    systems = list(dict.fromkeys(pair.system for pair in study.pairs))
+    seconds = sum(pair.seconds or 0.0 for pair in study.pairs)
+    summary = [
+        f"{len(items)} items of {len(groups)} songs, {len(systems)} systems: {', '.join(systems)}",
+        f"{len(study.pairs)} files to be judged, {seconds / 60:.1f} minutes in all",
+        f"{study.folder}: pairs.csv (the key), pairs.json, audio/",
+    ]
     with to_stdout():
-        print(json.dumps(study.about, indent=1) if options.json else _summary(study))
+        print(json.dumps(study.about, indent=1) if options.json else "\n".join(summary))
     return 0
 
 
@@ -385,16 +370,3 @@ def _agree(options: argparse.Namespace) -> int:
         for note in agreement["notes"]:
             say(f"note: {note}")
     return 0
-
-
-def _summary(study: Study) -> str:
-    items, groups = {pair.item_id for pair in study.pairs}, {pair.group for pair in study.pairs}
-    systems = list(dict.fromkeys(pair.system for pair in study.pairs))
-    seconds = sum(pair.seconds or 0.0 for pair in study.pairs)
-    return "\n".join(
-        [
-            f"{len(items)} items of {len(groups)} songs, {len(systems)} systems: {', '.join(systems)}",
-            f"{len(study.pairs)} files to be judged, {seconds / 60:.1f} minutes in all",
-            f"{study.folder}: pairs.csv (the key), pairs.json, audio/",
-        ]
-    )

@@ -60,12 +60,15 @@ def add(verbs: Any) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    make, line = _LISTS[options.what]
-    rows = [row for row in make(options.verbs) if options.task in {None, row["task"]} or options.task in row["tasks"]]
+    listed = [
+        (row, line)
+        for row, line in _LISTS[options.what](options.verbs)
+        if options.task in {None, row["task"]} or options.task in row["tasks"]
+    ]
     if options.json:
-        text = json.dumps(plain(rows), indent=2, ensure_ascii=False, allow_nan=False)
+        text = json.dumps(plain([row for row, _ in listed]), indent=2, ensure_ascii=False, allow_nan=False)
     else:
-        lines = [line(row) for row in rows]
+        lines = [line for _, line in listed]
         widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
         padded = ("  ".join(map(str.ljust, cells, widths)).rstrip() for cells in lines)
         text = "\n".join(padded)
@@ -74,13 +77,13 @@ def _run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _metrics(_: Any) -> list[Row]:
-    """Return the scores of the catalogue in its order, then the modules that give several of them."""
+def _metrics(_: Any) -> Iterator[tuple[Row, list[str]]]:
+    """Yield the scores of the catalogue in its order, then the modules that give several of them."""
     from music_evals.metrics.catalogue import CATALOGUE
     from music_evals.repositories import METRICS, folders
 
     cards = {name: (folder, _head(folder)) for name, folder in folders(METRICS).items()}
-    rows = []
+    rows: list[Row] = []
     for metric in CATALOGUE.values():
         folder, head = cards.pop(metric.name, (None, {}))
         rows.append(_score(metric) | {"description": _description(head), "path": _absolute(folder)})
@@ -88,7 +91,13 @@ def _metrics(_: Any) -> list[Row]:
         tasks = [task for tag, task in _TASK_OF_TAG.items() if tag in head.get("tags", ())]
         about = {"name": name, "title": head.get("title", name), "task": tasks[0] if tasks else None, "tasks": tasks}
         rows.append(about | {"facet": "several", "description": _description(head), "path": _absolute(folder)})
-    return rows
+    for row in rows:
+        span = f"{row['low']:.4g} to {row['high']:.4g}" if "low" in row else ""
+        better = str(row.get("better", ""))
+        better = {"zero": "nearer to 0", "none": "as the reference"}.get(better, better)
+        module = "module" if row["path"] else ""  # what `evaluate.load` loads
+        title = f"{row['facet']}: {row['title']}"
+        yield row, [row["name"], row["task"] or "", title, span, better, row.get("unit", ""), module]
 
 
 def _score(metric: Metric) -> Row:
@@ -98,43 +107,30 @@ def _score(metric: Metric) -> Row:
     return facts | {"better": metric.direction, "tasks": tasks}
 
 
-def _metric_line(row: Row) -> list[str]:
-    span = f"{row['low']:.4g} to {row['high']:.4g}" if "low" in row else ""
-    better = {"zero": "nearer to 0", "none": "as the reference"}.get(row.get("better", ""), row.get("better", ""))
-    module = "module" if row["path"] else ""  # what `evaluate.load` loads
-    title = f"{row['facet']}: {row['title']}"
-    return [row["name"], row["task"] or "", title, span, better, row.get("unit", ""), module]
-
-
-def _datasets(_: Any) -> list[Row]:
+def _datasets(_: Any) -> Iterator[tuple[Row, list[str]]]:
     from music_evals.repositories import DATASETS, folders
 
-    return [_dataset(name, folder) for name, folder in folders(DATASETS).items()]
-
-
-def _dataset(name: str, folder: Path) -> Row:
-    head, sizes = _head(folder), _sizes(folder)
-    configs = [
-        {
-            "name": str(config["config_name"]),
-            "default": bool(config.get("default", False)),
-            "splits": [
-                {"name": str(file["split"]), "rows": sizes.get(f"{config['config_name']}/{file['split']}")}
-                for file in config.get("data_files", ())
-            ],
-        }
-        for config in head.get("configs", ())
-    ]
-    tasks = _tasks_of(folder)
-    return {
-        "name": name,
-        "title": head.get("pretty_name", name),
-        "task": tasks[0] if tasks else None,
-        "tasks": tasks,
-        "licence": _licence(head),
-        "configs": configs,
-        "path": _absolute(folder),
-    }
+    for name, folder in folders(DATASETS).items():
+        head, sizes = _head(folder), _sizes(folder)
+        configs: list[Row] = [
+            {
+                "name": str(config["config_name"]),
+                "default": bool(config.get("default", False)),
+                "splits": [
+                    {"name": str(file["split"]), "rows": sizes.get(f"{config['config_name']}/{file['split']}")}
+                    for file in config.get("data_files", ())
+                ],
+            }
+            for config in head.get("configs", ())
+        ]
+        tasks, licence = _tasks_of(folder), _licence(head)
+        about = {"name": name, "title": head.get("pretty_name", name), "task": tasks[0] if tasks else None}
+        row = about | {"tasks": tasks, "licence": licence, "configs": configs, "path": _absolute(folder)}
+        shown = []
+        for config in configs:
+            splits = (f"{s['name']} {s['rows']:,}" if s["rows"] is not None else s["name"] for s in config["splits"])
+            shown.append(f"{config['name']} ({', '.join(splits)})")
+        yield row, [name, row["title"], "; ".join(shown), licence or ""]
 
 
 def _sizes(folder: Path) -> dict[str, int]:
@@ -169,24 +165,10 @@ def _tasks_of(folder: Path) -> list[str]:
     return list(dict.fromkeys(tasks))
 
 
-def _dataset_line(row: Row) -> list[str]:
-    shown = [f"{config['name']} ({', '.join(map(_split, config['splits']))})" for config in row["configs"]]
-    return [row["name"], row["title"], "; ".join(shown), row["licence"] or ""]
-
-
-def _split(split: Mapping[str, Any]) -> str:
-    return split["name"] if split["rows"] is None else f"{split['name']} {split['rows']:,}"
-
-
-def _models(_: Any) -> list[Row]:
-    from music_evals.repositories import MODELS, folders
-
-    return [row for name, folder in folders(MODELS).items() for row in _variants(name, folder)]
-
-
-def _variants(name: str, folder: Path) -> Iterator[Row]:
-    """Yield a model, and each variant that lies in a folder of its own."""
+def _models(_: Any) -> Iterator[tuple[Row, list[str]]]:
+    """Yield the models, and each variant that lies in a folder of its own."""
     from music_evals.protocols import EDITORS, INPAINTERS, STYLE_TRANSFERS, TAGGERS, TUNED_WRITERS
+    from music_evals.repositories import MODELS, folders
 
     tasks = {
         "inpainting": INPAINTERS,
@@ -196,14 +178,22 @@ def _variants(name: str, folder: Path) -> Iterator[Row]:
         "edit": EDITORS,
     }
     kinds = {kind: task for task, known in tasks.items() for kind in known}
-    for config in sorted(folder.glob("**/config.json")):
+    configs = (
+        (name, folder, config)
+        for name, folder in folders(MODELS).items()
+        for config in sorted(folder.glob("**/config.json"))
+    )
+    for name, folder, config in configs:
         place = config.parent
         inner = place.relative_to(folder).as_posix()
         head = _head(place) or _head(folder)
-        kind = _json(config).get("model_type")
+        content = parse_json(config.read_bytes(), str(config))
+        if not isinstance(content, dict):
+            raise UnreadableFileError(f"{config}: expected a JSON object")
+        kind = content.get("model_type")
         weights, recipe = place / "model.safetensors", place / "train.yaml"
         task = kinds.get(str(kind))
-        yield {
+        row = {
             "name": name if inner == "." else f"{name}/{inner}",
             "model_type": kind,
             "task": task,
@@ -215,6 +205,8 @@ def _variants(name: str, folder: Path) -> Iterator[Row]:
             "recipe": _absolute(recipe) if recipe.is_file() else None,
             "path": _absolute(place),
         }
+        size = "" if row["parameters"] is None else f"{row['parameters'] / 1e6:.2f} M parameters"
+        yield row, [row["name"], task or "", size, row["status"], row["licence"] or ""]
 
 
 def _parameters(weights: Path) -> int:
@@ -229,50 +221,34 @@ def _parameters(weights: Path) -> int:
             raise UnreadableFileError(f"{weights} is no safetensors file ({error})") from error
 
 
-def _model_line(row: Row) -> list[str]:
-    size = "" if row["parameters"] is None else f"{row['parameters'] / 1e6:.2f} M parameters"
-    return [row["name"], row["task"] or "", size, row["status"], row["licence"] or ""]
-
-
-def _tasks(verbs: Mapping[str, argparse.ArgumentParser]) -> list[Row]:
+def _tasks(verbs: Mapping[str, argparse.ArgumentParser]) -> Iterator[tuple[Row, list[str]]]:
     from music_evals.benchmark.run import settings_of, task_places
     from music_evals.metrics.catalogue import CATALOGUE
 
-    rows = []
     runs = task_places()
     names = VERBS | {task: task.replace("_", "-") for task in runs.keys() - VERBS}
     for task, name in ((task, name) for task, name in names.items() if task in runs and name in verbs):
         verb = verbs[name]
         verb.complete()  # type: ignore[attr-defined]  # of `Parser`
         flags = {action.dest: action.option_strings[-1] for action in verb._actions if action.option_strings}
-        fields = [field for field in dataclasses.fields(settings_of(task)) if field.init]
-        rows.append(
-            {
-                "name": task,
-                "verb": f"music-evals {name}",
-                "what": (verb.description or "").partition("\n\n")[0].replace("\n", " "),
-                "task": task,
-                "tasks": [task],
-                "metrics": [name for name, metric in CATALOGUE.items() if task in _score(metric)["tasks"]],
-                "settings": [
-                    {"name": field.name, "option": flags.get(field.name), "type": str(field.type), **_default(field)}
-                    for field in fields
-                ],
-            }
-        )
-    return rows
-
-
-def _default(field: dataclasses.Field[Any]) -> Row:
-    if field.default is not dataclasses.MISSING:
-        return {"required": False, "default": field.default}
-    if field.default_factory is not dataclasses.MISSING:
-        return {"required": False, "default": field.default_factory()}
-    return {"required": True, "default": None}
-
-
-def _task_line(row: Row) -> list[str]:
-    return [row["name"], row["verb"], row["what"]]
+        settings = []
+        for field in (field for field in dataclasses.fields(settings_of(task)) if field.init):
+            default = None if field.default is dataclasses.MISSING else field.default
+            if field.default_factory is not dataclasses.MISSING:
+                default = field.default_factory()
+            required = field.default is field.default_factory is dataclasses.MISSING
+            about = {"name": field.name, "option": flags.get(field.name), "type": str(field.type)}
+            settings.append(about | {"required": required, "default": default})
+        row: Row = {
+            "name": task,
+            "verb": f"music-evals {name}",
+            "what": (verb.description or "").partition("\n\n")[0].replace("\n", " "),
+            "task": task,
+            "tasks": [task],
+            "metrics": [name for name, metric in CATALOGUE.items() if task in _score(metric)["tasks"]],
+            "settings": settings,
+        }
+        yield row, [task, row["verb"], row["what"]]
 
 
 def _head(folder: Path) -> Row:
@@ -296,16 +272,10 @@ def _absolute(path: Path | None) -> str | None:
     return None if path is None else str(path.resolve())
 
 
-def _json(path: Path) -> Row:
-    content = parse_json(path.read_bytes(), str(path))
-    if not isinstance(content, dict):
-        raise UnreadableFileError(f"{path}: expected a JSON object")
-    return content
-
-
-_LISTS: dict[str, tuple[Callable[[Any], list[Row]], Callable[[Row], list[str]]]] = {
-    "metrics": (_metrics, _metric_line),
-    "datasets": (_datasets, _dataset_line),
-    "models": (_models, _model_line),
-    "tasks": (_tasks, _task_line),
+_LISTS: dict[str, Callable[[Any], Iterator[tuple[Row, list[str]]]]] = {
+    "metrics": _metrics,
+    "datasets": _datasets,
+    "models": _models,
+    "tasks": _tasks,
 }
+"""What is listed -> its rows, each with the cells of its line in the table."""

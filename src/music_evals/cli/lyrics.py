@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import argparse
 from typing import Any
 
-from music_evals.cli.console import Bar, finish_scores, quieten
-from music_evals.cli.options import add_json, add_options, add_published_option, add_verb, from_options, text_extra
+from music_evals.cli.console import run_scores
+from music_evals.cli.options import add_score_options, add_verb, text_extra
 
 _HELP = """\
 Score how well song lyrics keep the structure that was asked for: sections, lines, characters and rhymes (the score of
@@ -35,28 +34,10 @@ def add(verbs: Any) -> None:
     add_verb(
         verbs,
         "lyrics",
-        _run,
+        lambda options: run_scores(options, "lyrics", "text"),
         "score the structure of song lyrics",
         _HELP,
         _EXAMPLES,
         needs=lambda options: ["lyrics", *text_extra(options.theme_encoder)],
-        options=_add_options,
+        options=lambda verb: add_score_options(verb, "lyrics"),
     )
-
-
-def _add_options(verb: Any) -> None:
-    from music_evals.benchmark.tasks.songs.lyrics import Settings
-
-    where = add_options(verb, Settings)["output"]
-    add_json(where)
-    add_published_option(where)
-
-
-def _run(options: argparse.Namespace) -> int:
-    from music_evals.benchmark.tasks.songs.lyrics import LYRICS, Settings
-
-    settings = from_options(options, Settings)
-    quieten()
-    with Bar("text") as bar:
-        outcome = LYRICS.run(settings, progress=bar)
-    return finish_scores(outcome, options)

@@ -10,7 +10,7 @@ from typing import Any
 
 from music_evals.cli.parser import HelpFormatter
 from music_evals.errors import InvalidInputError
-from music_evals.options import MISSING, Option, options_of
+from music_evals.options import MISSING, options_of
 
 
 def add_verb(
@@ -51,31 +51,36 @@ def add_options(verb: Any, settings: type, *, required: str = "") -> dict[str, A
     for key, title in settings.GROUPS.items():  # type: ignore[attr-defined]
         groups[key] = by_title[title] if title in by_title else verb.add_argument_group(title)
         by_title[title] = groups[key]
-        for option in options:
-            if option.group == key:
-                _add_option(groups[key], option, required=option.name == required)
+        for option in (each for each in options if each.group == key):
+            more: dict[str, Any] = {"metavar": option.metavar, "choices": option.choices, "nargs": option.nargs}
+            default = None if option.default is MISSING else option.default
+            if option.kind == "bool | None":
+                more["action"] = argparse.BooleanOptionalAction
+            elif isinstance(default, bool):
+                more["action"] = "store_false" if default else "store_true"
+            elif option.kind.startswith(("Sequence", "Mapping")):
+                default = list(default or ())
+                more["action"] = None if option.nargs else "append"
+            elif default == ():  # given as one text
+                default = None
+            if match := re.search(r"\b(int|float)\b", option.kind):
+                more["type"] = {"int": int, "float": float}[match[1]]
+                more["metavar"] = option.metavar or ("N" if match[1] == "int" else None)
+            if option.flag.startswith("-"):
+                needed = option.name == required or option.default is MISSING
+                more |= {"dest": option.name, "required": needed, "default": default}
+            given = {name: value for name, value in more.items() if value is not None}
+            groups[key].add_argument(option.flag, help=option.text, **given)
     return groups
 
 
-def _add_option(group: Any, option: Option, *, required: bool) -> None:
-    more: dict[str, Any] = {"metavar": option.metavar, "choices": option.choices, "nargs": option.nargs}
-    default = None if option.default is MISSING else option.default
-    if option.kind == "bool | None":
-        more["action"] = argparse.BooleanOptionalAction
-    elif isinstance(default, bool):
-        more["action"] = "store_false" if default else "store_true"
-    elif option.kind.startswith(("Sequence", "Mapping")):
-        default = list(default or ())
-        more["action"] = None if option.nargs else "append"
-    elif default == ():  # given as one text
-        default = None
-    if match := re.search(r"\b(int|float)\b", option.kind):
-        more["type"] = {"int": int, "float": float}[match[1]]
-        more["metavar"] = option.metavar or ("N" if match[1] == "int" else None)
-    if option.flag.startswith("-"):
-        more |= {"dest": option.name, "required": required or option.default is MISSING, "default": default}
-    given = {name: value for name, value in more.items() if value is not None}
-    group.add_argument(option.flag, help=option.text, **given)
+def add_score_options(verb: Any, task: str) -> None:
+    """Add the options of a benchmark of scores whose verb is run by `console.run_scores`."""
+    from music_evals.benchmark.run import settings_of
+
+    where = add_options(verb, settings_of(task))["output"]
+    add_json(where)
+    add_published_option(where)
 
 
 def from_options(options: argparse.Namespace, make: Callable[..., Any], **more: Any) -> Any:
@@ -151,6 +156,14 @@ def by_system(texts: Iterable[str], flag: str) -> dict[str, str]:
             raise InvalidInputError(f"{flag} names {name} twice; give it once")
         values[name] = value
     return values
+
+
+def add_writer_options(group: Any, name: str, model_help: str, *, dest: str | None = None) -> None:
+    """Add the options that `writer_of` reads: which language model writes `name`, such as instructions."""
+    group.add_argument(f"--{name}-model", dest=dest, metavar="ID", help=model_help)
+    group.add_argument(f"--{name}-endpoint", metavar="URL", help="OpenAI-compatible address, up to /v1")
+    help_ = "environment variable that holds its key (default: no key)"
+    group.add_argument("--api-key-env", metavar="VARIABLE", help=help_)
 
 
 def writer_of(options: argparse.Namespace, name: str, model: str | None) -> dict[str, Any] | None:

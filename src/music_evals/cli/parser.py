@@ -82,21 +82,23 @@ class HelpFormatter(argparse.HelpFormatter):
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:
         paragraphs = re.sub(r"(?<! ) *\\\n *", " ", text.strip("\n")).split("\n\n")
-        return "\n\n".join("\n".join(_paragraph(part, width, indent)) for part in paragraphs)
-
-
-def _paragraph(text: str, width: int, indent: str) -> Iterator[str]:
-    """Yield the lines of a paragraph of prose, or of a heading with commands."""
-    if "\n  " not in text:
-        yield from textwrap.wrap(text, width, initial_indent=indent, subsequent_indent=indent, break_on_hyphens=False)
-        return
-    for line in text.split("\n"):
-        if len(line) <= width:
-            yield line
-            continue
-        command, _, comment = line.strip().partition("    # ")
-        yield from textwrap.wrap(comment, width, initial_indent="  # ", subsequent_indent="  # ")
-        yield from _command(command, width)
+        wrapped = []
+        for part in paragraphs:
+            if "\n  " not in part:  # prose; else a heading with commands
+                lines = textwrap.wrap(
+                    part, width, initial_indent=indent, subsequent_indent=indent, break_on_hyphens=False
+                )
+            else:
+                lines = []
+                for line in part.split("\n"):
+                    if len(line) <= width:
+                        lines.append(line)
+                        continue
+                    command, _, comment = line.strip().partition("    # ")
+                    lines += textwrap.wrap(comment, width, initial_indent="  # ", subsequent_indent="  # ")
+                    lines += _command(command, width)
+            wrapped.append("\n".join(lines))
+        return "\n\n".join(wrapped)
 
 
 def _command(command: str, width: int) -> Iterator[str]:

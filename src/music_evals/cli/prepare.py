@@ -7,7 +7,16 @@ import json
 from typing import Any
 
 from music_evals.cli.console import Bar, list_failures, print_results, quieten, say, to_stdout
-from music_evals.cli.options import add_json, add_options, add_verb, from_options, in_options, with_commas, writer_of
+from music_evals.cli.options import (
+    add_json,
+    add_options,
+    add_verb,
+    add_writer_options,
+    from_options,
+    in_options,
+    with_commas,
+    writer_of,
+)
 
 _HELP = """\
 Prepare songs for annotation, as a data set with one config, `automatic`, one row a song.
@@ -50,18 +59,11 @@ def _add_options(verb: Any) -> None:
         "each those that it needs (default: all that can be done)",
     )
     add_json(verb, "print the rows as JSON")
-    who = groups["themes"]
-    who.add_argument(
-        "--theme-model",
-        dest="theme_writer",
-        metavar="ID",
-        help="language model that writes what lyrics are about: folder or Hub id[@revision], or with --theme-endpoint "
-        "its id there; what it wrote is kept, and not asked again",
+    help_ = (
+        "language model that writes what lyrics are about: folder or Hub id[@revision], or with --theme-endpoint its "
+        "id there; what it wrote is kept, and not asked again"
     )
-    who.add_argument("--theme-endpoint", metavar="URL", help="OpenAI-compatible address, up to /v1")
-    who.add_argument(
-        "--api-key-env", metavar="VARIABLE", help="environment variable that holds its key (default: no key)"
-    )
+    add_writer_options(groups["themes"], "theme", help_, dest="theme_writer")
 
 
 def _run(options: argparse.Namespace) -> int:

@@ -65,6 +65,8 @@ def _add_options(verb: Any) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
+    from music_evals.benchmark.formats import format_interval, format_value, plain
+    from music_evals.benchmark.tasks.preservation.facets import grade
     from music_evals.benchmark.tasks.preservation.screen import text_report
     from music_evals.benchmark.tasks.preservation.task import PRESERVATION, Settings
 
@@ -86,7 +88,17 @@ def _run(options: argparse.Namespace) -> int:
         say(undrawn)
     code = finish_scores(outcome, options, report=text_report)
     if options.grade:
-        _print_grades(outcome, settings.confidence, as_json=options.json)
+        lines = []
+        for system, overall in grade(outcome.scores, confidence=settings.confidence).items():
+            cell = plain({"value": overall.estimate, "low": overall.low, "high": overall.high})
+            line = f"over all facets, {system}: {format_value(cell['value'])} {format_interval(cell)}"
+            lines.append(line.rstrip())
+        text = "\n".join(lines or ["over all facets: nothing, since this run has not both controls"])
+        if options.json:  # stdout holds results.json and nothing else
+            say(text)
+        else:
+            with to_stdout():
+                print(text)
     return code
 
 
@@ -96,19 +108,3 @@ def _hears(options: argparse.Namespace) -> bool:
 
     place = Path(options.reference or "")
     return options.dataset is not None or any(path.suffix.lower() in AUDIO_SUFFIXES for path in place.glob("*"))
-
-
-def _print_grades(outcome: Any, confidence: float, *, as_json: bool) -> None:
-    from music_evals.benchmark.formats import format_interval, format_value, plain
-    from music_evals.benchmark.tasks.preservation.facets import grade
-
-    lines = []
-    for system, overall in grade(outcome.scores, confidence=confidence).items():
-        cell = plain({"value": overall.estimate, "low": overall.low, "high": overall.high})
-        lines.append(f"over all facets, {system}: {format_value(cell['value'])} {format_interval(cell)}")
-    lines = [line.rstrip() for line in lines] or ["over all facets: nothing, since this run has not both controls"]
-    if as_json:  # stdout holds results.json and nothing else
-        say("\n".join(lines))
-        return
-    with to_stdout():
-        print("\n".join(lines))

@@ -84,8 +84,23 @@ def _run(options: argparse.Namespace) -> int:
     quieten_hub()
     with Bar("folder") as bar, advising(_ADVICE):
         done = from_options(options, publish, folders=folders, progress=bar, waiting=say_waiting)
+    rows = [
+        {
+            "window": row.folder.label,
+            "type": row.repository.type,
+            "repository": row.repository.id,
+            "status": row.status,
+            "url": row.url,
+            "changes": [change._asdict() for change in row.changes],
+            "left": list(row.left),
+            "kept": [change.as_json() for change in row.retained],
+            "hardware": row.hardware._asdict() if row.hardware else None,
+            "error": row.error or None,
+        }
+        for row in done
+    ]
     with to_stdout():
-        print(_as_json(done) if options.json else _as_text(done, dry_run=options.dry_run))
+        print(json.dumps(rows, indent=2) if options.json else _as_text(done, dry_run=options.dry_run))
     for row in done:
         if row.left:
             say(f"note: {row.repository} holds {', '.join(row.left)}, which the folder does not; --prune deletes them")
@@ -119,66 +134,38 @@ def quieten_hub() -> None:
     huggingface_hub.utils.disable_progress_bars()  # type: ignore[attr-defined]  # its documented name
 
 
-def _as_json(done: Sequence[Published]) -> str:
-    rows = [
-        {
-            "window": row.folder.label,
-            "type": row.repository.type,
-            "repository": row.repository.id,
-            "status": row.status,
-            "url": row.url,
-            "changes": [change._asdict() for change in row.changes],
-            "left": list(row.left),
-            "kept": [change.as_json() for change in row.retained],
-            "hardware": row.hardware._asdict() if row.hardware else None,
-            "error": row.error or None,
-        }
-        for row in done
-    ]
-    return json.dumps(rows, indent=2)
-
-
 def _as_text(done: Sequence[Published], *, dry_run: bool) -> str:
     lines = [["folder", "becomes", "outcome", "files", "size", "where"]]
     for row in done:
         size = sum(change.size for change in row.changes)
         shown = [str(len(row.changes)), _size(size)] if row.changes else ["", ""]
         lines.append([row.folder.label, str(row.repository), row.status, *shown, row.url])
-    parts = [_table(lines), *(_retained_list(row) for row in done if row.retained)]
-    running = [
-        f"{row.repository}: hardware {row.hardware.name} {_STATES[row.hardware.state]}" for row in done if row.hardware
-    ]
-    parts += ["\n".join(running)] if running else []
-    if dry_run:
-        parts += [_file_list(row) for row in done if row.changes]
-        parts.append("Nothing was sent.")
-    return "\n\n".join(parts)
-
-
-def _table(lines: Sequence[Sequence[str]]) -> str:
-    """Return columns of text, those of numbers to the right."""
+    # columns of text, those of numbers to the right
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     numbers = {lines[0].index("files"), lines[0].index("size")}
-    return "\n".join(
+    table = "\n".join(
         "  ".join(
             cell.rjust(width) if place in numbers else cell.ljust(width)
             for place, (cell, width) in enumerate(zip(line, widths, strict=True))
         ).rstrip()
         for line in lines
     )
-
-
-def _file_list(row: Published) -> str:
-    marks = {"new": "+", "changed": "~", "deleted": "-"}
-    lines = [f"{row.repository}"]
-    lines += [f"  {marks[change.kind]} {change.path} ({_size(change.size)})" for change in row.changes]
-    return "\n".join(lines)
-
-
-def _retained_list(row: Published) -> str:
-    lines = [f"{row.repository} keeps its results, which `music-evals push --overwrite` changes:"]
-    lines += [f"  {change.entry}: {change.old}, in the folder {change.new}" for change in row.retained]
-    return "\n".join(lines)
+    parts = [table]
+    for row in (row for row in done if row.retained):
+        heading = f"{row.repository} keeps its results, which `music-evals push --overwrite` changes:"
+        retained = [f"  {change.entry}: {change.old}, in the folder {change.new}" for change in row.retained]
+        parts.append("\n".join([heading, *retained]))
+    running = [
+        f"{row.repository}: hardware {row.hardware.name} {_STATES[row.hardware.state]}" for row in done if row.hardware
+    ]
+    parts += ["\n".join(running)] if running else []
+    if dry_run:
+        marks = {"new": "+", "changed": "~", "deleted": "-"}
+        for row in (row for row in done if row.changes):
+            changes = [f"  {marks[change.kind]} {change.path} ({_size(change.size)})" for change in row.changes]
+            parts.append("\n".join([str(row.repository), *changes]))
+        parts.append("Nothing was sent.")
+    return "\n\n".join(parts)
 
 
 def _size(n_bytes: int) -> str:

@@ -70,12 +70,6 @@ def _run(options: argparse.Namespace) -> int:
         say(f"note: values of {', '.join(done.owners)} would become others, which needs --adopt and --overwrite")
     elif options.dry_run and done.changed and not options.overwrite:
         say(f"note: {len(done.changed)} values on the card would change, which needs --overwrite")
-    with to_stdout():
-        print(_as_json(done) if options.json else _as_text(done, dry_run=options.dry_run))
-    return 0
-
-
-def _as_json(done: Pushed) -> str:
     content = {
         "model": done.model,
         "url": done.url or None,
@@ -84,7 +78,9 @@ def _as_json(done: Pushed) -> str:
         "tasks": dict(done.tasks),
         "notes": list(done.notes),
     }
-    return json.dumps(content, indent=2)
+    with to_stdout():
+        print(json.dumps(content, indent=2) if options.json else _as_text(done, dry_run=options.dry_run))
+    return 0
 
 
 def _as_text(done: Pushed, *, dry_run: bool) -> str:

@@ -12,16 +12,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from music_evals import __version__
 from music_evals.benchmark.formats import plain
-from music_evals.cli.console import Bar, earlier_run, finish_scores, list_failures, quieten, say, sha256_of, to_stdout
-from music_evals.cli.options import (
-    add_json,
-    add_number,
-    add_options,
-    add_published_option,
-    add_verb,
-    from_options,
-    in_options,
-)
+from music_evals.cli.console import Bar, earlier_run, list_failures, quieten, run_scores, say, sha256_of, to_stdout
+from music_evals.cli.options import add_json, add_number, add_options, add_published_option, add_verb, in_options
 from music_evals.errors import InvalidInputError, MusicEvalsError, UnknownNameError, UnreadableFileError
 
 if TYPE_CHECKING:
@@ -103,17 +95,9 @@ def _run(options: argparse.Namespace) -> int:
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # small networks wait longer for threads than they compute
     if (options.dataset is None) == (not options.files):
         raise InvalidInputError("name files to rewrite, or evaluate models on a --dataset; one of the two")
-    return _run_files(options) if options.files else _run_benchmark(options)
-
-
-def _run_benchmark(options: argparse.Namespace) -> int:
-    from music_evals.benchmark.tasks.style_transfer.task import STYLE_TRANSFER, Settings
-
-    settings = from_options(options, Settings)
-    quieten()
-    with Bar("piece") as bar:
-        outcome = STYLE_TRANSFER.run(settings, progress=bar)
-    return finish_scores(outcome, options)
+    if options.files:
+        return _run_files(options)
+    return run_scores(options, "style-transfer", "piece")
 
 
 def _run_files(options: argparse.Namespace) -> int:
@@ -145,6 +129,18 @@ def _run_files(options: argparse.Namespace) -> int:
     return list_failures(failures, "in the output of --json")
 
 
+def _pieces(options: argparse.Namespace) -> Iterator[_Piece]:
+    """Yield what is to be rewritten."""
+    from music_evals.symbolic.files import read_many, read_score
+
+    for path, score in read_many(options.files, reader=read_score):
+        content = path.read_bytes() if path.is_file() else b""
+        yield _Piece(path.stem, str(path), sha256_of(content), score)
+
+
+# --- the model
+
+
 def _check_names(files: Sequence[str]) -> None:
     """Raise where two files would be written to one folder."""
     sources: dict[str, str] = {}
@@ -156,18 +152,6 @@ def _check_names(files: Sequence[str]) -> None:
                 "one of them with another --out"
             )
         sources[stem] = file
-
-
-def _pieces(options: argparse.Namespace) -> Iterator[_Piece]:
-    """Yield what is to be rewritten."""
-    from music_evals.symbolic.files import read_many, read_score
-
-    for path, score in read_many(options.files, reader=read_score):
-        content = path.read_bytes() if path.is_file() else b""
-        yield _Piece(path.stem, str(path), sha256_of(content), score)
-
-
-# --- the model
 
 
 def _place(options: argparse.Namespace) -> str:
@@ -264,7 +248,14 @@ def _sample(place: Path, seed: int, prepared: Prepared, plugin: Any, options: ar
 
     folder, stem = place.parent, place.name
     states = sorted(folder.glob(f"{stem}.sweep_*.npz"))
-    start = _latest(states, plugin)
+    start = None  # the last state of a run that was stopped; a damaged one is left out
+    for path in reversed(states):
+        try:
+            start = plugin.read_state(path)
+            break
+        except UnreadableFileError as error:
+            say(f"note: {error}")
+            path.unlink(missing_ok=True)
     by_sweep: dict[int, Written] = {}
     with Bar("sweep") as bar:
         for written in rearrange(prepared, plugin, seed=seed, n_sweeps=options.sweeps, start=start):
@@ -285,17 +276,6 @@ def _sample(place: Path, seed: int, prepared: Prepared, plugin: Any, options: ar
                 again = rearrange(prepared, plugin, seed=seed, n_sweeps=options.sweeps, start=state)
                 by_sweep[state.sweeps_done] = next(again)
     return [by_sweep[done] for done in sorted(by_sweep)] if options.keep_sweeps else [last]
-
-
-def _latest(states: Sequence[Path], plugin: Any) -> Any:
-    """Return the last state of a run that was stopped, or None; a damaged one is left out."""
-    for path in reversed(states):
-        try:
-            return plugin.read_state(path)
-        except UnreadableFileError as error:
-            say(f"note: {error}")
-            path.unlink(missing_ok=True)
-    return None
 
 
 def _files(piece: _Piece, prepared: Prepared, samples: Sequence[Sequence[Written]]) -> dict[str, bytes]:

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from music_evals.cli.console import Bar, finish_scores, quieten
 from music_evals.cli.options import add_json, add_options, add_published_option, add_verb, from_options, text_extra
 from music_evals.errors import InvalidInputError
-
-if TYPE_CHECKING:
-    from music_evals.benchmark.tasks.songs.lyric_writing import Endpoint
 
 _HELP = """\
 Let language models write lyrics for the themes and structures of songs, and score them.
@@ -68,37 +66,37 @@ def _add_options(verb: Any) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from music_evals.benchmark.tasks.songs.lyric_writing import LYRIC_WRITING, Settings, text_report
+    from music_evals.benchmark.tasks.songs.lyric_writing import LYRIC_WRITING, Endpoint, Prices, Settings, text_report
 
+    urls: list[str] = options.endpoints
+    spread = {
+        name: _spread(getattr(options, name), len(urls), f"--{name.replace('_', '-')}")
+        for name in ("endpoint_model", "api_key_env", "price_in", "price_out")
+    }
+    if None in spread["endpoint_model"]:
+        raise InvalidInputError("--endpoint needs --endpoint-model, the id of the model on the server")
+    endpoints = []
+    for text, model, key, read, written in zip(urls, *spread.values(), strict=True):
+        name, equals, url = text.partition("=")  # [NAME=]URL
+        is_named = bool(equals) and "/" not in name
+        place, called = (url, name) if is_named else (text, None)
+        endpoints.append(Endpoint(place, model, called, key or None, Prices(read, written)))
     settings = from_options(
         options,
         Settings,
-        endpoints=_endpoints(options),
+        endpoints=endpoints,
         template_options=_json_options(options.template_options, "--template-option"),
         endpoint_options=_json_options(options.endpoint_options, "--endpoint-option"),
     )
     quieten()
     if settings.models:
-        _quieten_transformers()
+        with contextlib.suppress(ImportError):  # the writer says what is missing
+            from transformers.utils import logging
+
+            logging.disable_progress_bar()
     with Bar("lyric") as bar:
         outcome = LYRIC_WRITING.run(settings, progress=bar)
     return finish_scores(outcome, options, report=text_report)
-
-
-def _endpoints(options: argparse.Namespace) -> list[Endpoint]:
-    from music_evals.benchmark.tasks.songs.lyric_writing import Endpoint, Prices
-
-    urls: list[str] = options.endpoints
-    settings = {
-        name: _spread(getattr(options, name), len(urls), f"--{name.replace('_', '-')}")
-        for name in ("endpoint_model", "api_key_env", "price_in", "price_out")
-    }
-    if None in settings["endpoint_model"]:
-        raise InvalidInputError("--endpoint needs --endpoint-model, the id of the model on the server")
-    return [
-        Endpoint(*_named(url, model), api_key_env=key or None, prices=Prices(read, written))
-        for url, model, key, read, written in zip(urls, *settings.values(), strict=True)
-    ]
 
 
 def _spread(values: Sequence[Any], n: int, option: str) -> list[Any]:
@@ -114,12 +112,6 @@ def _spread(values: Sequence[Any], n: int, option: str) -> list[Any]:
     return list(values)
 
 
-def _named(text: str, model: str) -> tuple[str, str, str | None]:
-    """Return address, model and name of ``[NAME=]URL``."""
-    name, equals, url = text.partition("=")
-    return (url, model, name) if equals and "/" not in name else (text, model, None)
-
-
 def _json_options(texts: Sequence[str], option: str) -> dict[str, Any]:
     options: dict[str, Any] = {}
     for text in texts:
@@ -129,12 +121,3 @@ def _json_options(texts: Sequence[str], option: str) -> dict[str, Any]:
         except ValueError as error:
             raise InvalidInputError(f"{option} takes KEY=JSON, such as enable_thinking=false; got {text!r}") from error
     return options
-
-
-def _quieten_transformers() -> None:
-    """Leave the progress bar to us: transformers draws one for the weights that it loads."""
-    try:
-        from transformers.utils import logging
-    except ImportError:
-        return  # the writer says what is missing
-    logging.disable_progress_bar()

@@ -24,8 +24,6 @@ from music_evals.metrics.arrays import PRESERVATION_VARIANTS
 from music_evals.pipelines.suffixes import suffix_of
 from music_evals.symbolic.encodings.items import describe, holds_only
 
-__all__ = ["AudioMetric", "read_sources"]
-
 CODEBASE = "https://github.com/Yashvishe13/Music-context-preservation-benchmark"
 CITATION = """\
 @misc{vishe2025musecpbench,
@@ -119,7 +117,11 @@ class AudioMetric(PairModule):
         audio = load_audio(
             np.asarray(samples), rate=int(rate), policy=AudioPolicy(sample_rate=int(rate), peak_normalise=False)
         )
-        return self._keep(_wav(audio), ".wav")
+        import soundfile
+
+        buffer = io.BytesIO()
+        soundfile.write(buffer, audio.samples, audio.sample_rate, format="WAV", subtype="FLOAT")
+        return self._keep(buffer.getvalue(), ".wav")
 
     def _keep(self, content: bytes, suffix: str) -> str:
         """Write bytes into the private folder, once for equal content, and return the path."""
@@ -167,19 +169,9 @@ def _is_rate(value: Any) -> bool:
     return isinstance(value, int | np.integer) and not isinstance(value, bool)
 
 
-def _written(write: Callable[[io.BytesIO], object]) -> bytes:
-    buffer = io.BytesIO()
-    write(buffer)
-    return buffer.getvalue()
-
-
-def _wav(audio: Audio) -> bytes:
-    import soundfile
-
-    return _written(lambda file: soundfile.write(file, audio.samples, audio.sample_rate, format="WAV", subtype="FLOAT"))
-
-
 def _npz(audio: Audio) -> bytes:
     about = {name: getattr(audio, name) for name in _FACTS}
     about["policy"] = dataclasses.asdict(audio.policy)
-    return _written(lambda file: np.savez(file, samples=audio.samples, about=json.dumps(about)))
+    buffer = io.BytesIO()
+    np.savez(buffer, samples=audio.samples, about=json.dumps(about))
+    return buffer.getvalue()

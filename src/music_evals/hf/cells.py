@@ -17,8 +17,6 @@ from music_evals.hf.symbolic import SymbolicMetric
 from music_evals.symbolic.encodings.items import describe
 from music_evals.symbolic.encodings.piano_rolls import piano_roll
 
-__all__ = ["CellPairs", "CellsMetric", "read_rolls"]
-
 CODEBASE = "https://github.com/s603122001/Bidirectional-Music-Style-Transformer"
 CITATION = """\
 @inproceedings{lu2021actions,

@@ -14,8 +14,6 @@ from music_evals.hf.symbolic import CITATION, CODEBASE
 from music_evals.metrics.likelihood import inpainting_nll
 from music_evals.symbolic.encodings.items import describe, holds_only
 
-__all__ = ["LikelihoodMetric", "read_log_probabilities"]
-
 LIKELIHOOD_INPUTS = f"""
 Args:
     predictions: one row an item, in a list, tuple or array: the log-probability in nats, at most 0, that the model gave

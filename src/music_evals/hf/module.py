@@ -23,8 +23,6 @@ from music_evals.errors import (
 )
 from music_evals.symbolic.encodings.items import describe
 
-__all__ = ["GROUPS", "INTERVALS", "LoneModule", "Module", "PairModule", "list_batch"]
-
 INTERVALS = """\
     confidence: level of the interval, default 0.95.
     per_item: True adds "per_item", a list with one dict an item.

@@ -13,8 +13,6 @@ from music_evals.hf.cells import CITATION, CODEBASE
 from music_evals.hf.module import LoneModule
 from music_evals.pipelines.study_tables import EDITS, StudyTables, read_table, rows_of, samples_of_edits, study_tables
 
-__all__ = ["StudyMetric", "join_study"]
-
 STUDY_INPUTS = """
 Args:
     predictions: the table of edits, one row an edit: a path (CSV, JSON lines, Parquet), a data frame, a

@@ -22,8 +22,6 @@ from music_evals.symbolic.files import read_score as read_file
 if TYPE_CHECKING:
     from music_evals.processes import ReaderProcess
 
-__all__ = ["CITATION", "CODEBASE", "SymbolicMetric", "SymbolicPairs", "read_pairs"]
-
 CODEBASE = "https://github.com/maranedah/music_inpainting_benchmark"
 CITATION = """\
 @article{araneda2023musib,

@@ -15,8 +15,6 @@ from music_evals.metrics.lyric_structure import VARIANTS
 from music_evals.pipelines.tags import TagItem, check_item
 from music_evals.symbolic.encodings.items import describe
 
-__all__ = ["LyricsMetric", "TagsMetric", "TextsMetric", "ThemesMetric", "WordsMetric", "read_lyrics", "read_tags"]
-
 CODEBASE = "https://github.com/CarlWangChina/MuChin"
 CITATION = """\
 @inproceedings{wang2024muchin,
@@ -186,7 +184,18 @@ def _pattern(item: Any) -> str:
     if all(isinstance(section, LyricSection) for section in item):
         return sections_text(item)
     for number, row in enumerate(item):
-        _check_row(number, row)
+        if not isinstance(row, Mapping):
+            raise UnsupportedTypeError(f"expected {PATTERNS_OFFERED}; got {describe(row)} for section {number}")
+        lines = row.get("rhyme")
+        if not isinstance(row.get("label"), str) or not isinstance(lines, list | tuple | np.ndarray):
+            raise UnsupportedTypeError(
+                f"section {number}: a row has a label and its rhyme, a list of lines; got {', '.join(map(str, row))}"
+            )
+        for line in lines:
+            if not isinstance(line, str):
+                raise InvalidPatternError(
+                    f"section {number}: a line of a pattern must be a text such as 'ccccR', got {describe(line)}"
+                )
     return sections_text(sections_of_rows(item, "rhyme"))
 
 
@@ -201,18 +210,3 @@ def _words(item: Any, place: str) -> str:
             f"{describe(item)}"
         )
     return sections_text(sections_of_rows(item, "lines"))
-
-
-def _check_row(number: int, row: Any) -> None:
-    if not isinstance(row, Mapping):
-        raise UnsupportedTypeError(f"expected {PATTERNS_OFFERED}; got {describe(row)} for section {number}")
-    lines = row.get("rhyme")
-    if not isinstance(row.get("label"), str) or not isinstance(lines, list | tuple | np.ndarray):
-        raise UnsupportedTypeError(
-            f"section {number}: a row has a label and its rhyme, a list of lines; got {', '.join(map(str, row))}"
-        )
-    for line in lines:
-        if not isinstance(line, str):
-            raise InvalidPatternError(
-                f"section {number}: a line of a pattern must be a text such as 'ccccR', got {describe(line)}"
-            )

@@ -52,7 +52,15 @@ def problems(folder: RepositoryFolder) -> list[str]:
     check = _CHECKS["metrics" if folder.kind == METRICS else folder.repository("org").type]
     complaints += check(folder, head, files)
     if "requirements.txt" in files:
-        complaints += _requirement_problems(files["requirements.txt"])
+        for line in files["requirements.txt"].read_text(encoding="utf-8").splitlines():
+            if _PINNED_TORCH.match(line):
+                complaints.append(
+                    f"requirements.txt pins torch ({line.strip()}); ZeroGPU brings its own, leave the version out"
+                )
+            if _PACKAGE.match(line) and not PACKAGE_LINE.fullmatch(line):
+                complaints.append(
+                    f"requirements.txt: expected music_evals with its extras and no version, got {line.strip()!r}"
+                )
     return complaints
 
 
@@ -103,12 +111,16 @@ def _space_problems(_: RepositoryFolder, head: Head, files: Mapping[str, Path]) 
 
 
 def _gradio_problems(head: Head, files: Mapping[str, Path]) -> Iterator[str]:
+    from packaging.specifiers import SpecifierSet
+
     if not re.fullmatch(r"\d+\.\d+(\.\d+)?", str(head.get("sdk_version", ""))):
         yield f"README.md: sdk_version must name one release of Gradio, such as 6.31.0; got {head.get('sdk_version')!r}"
     version = head.get("python_version")
-    if not isinstance(version, str) or not _python_serves(version):
+    supported = importlib.metadata.metadata("music_evals")["Requires-Python"]
+    is_release = isinstance(version, str) and re.fullmatch(r"3\.\d+(\.\d+)?", version) is not None
+    if not is_release or str(version) not in SpecifierSet(supported):
         yield (
-            f"README.md: python_version must be a Python that music_evals supports ({_supported()}), in quotes; got "
+            f"README.md: python_version must be a Python that music_evals supports ({supported}), in quotes; got "
             f"{version!r}, and without one the Hub takes 3.10"
         )
     if head.get("app_file", "app.py") not in files:
@@ -117,21 +129,12 @@ def _gradio_problems(head: Head, files: Mapping[str, Path]) -> Iterator[str]:
         yield "requirements.txt is missing: the Space could not import music_evals"
 
 
-def _supported() -> str:
-    return importlib.metadata.metadata("music_evals")["Requires-Python"]
-
-
-def _python_serves(version: str) -> bool:
-    from packaging.specifiers import SpecifierSet
-
-    return re.fullmatch(r"3\.\d+(\.\d+)?", version) is not None and version in SpecifierSet(_supported())
-
-
 def _metric_problems(folder: RepositoryFolder, head: Head, files: Mapping[str, Path]) -> Iterator[str]:
     yield from _space_problems(folder, head, files)
     if f"{folder.name}.py" not in files:
         yield f"{folder.name}.py is missing: evaluate.load looks for the name of the repository"
-    if not {"evaluate", "metric"} <= set(_texts(head.get("tags"))):
+    tags = head.get("tags")
+    if not isinstance(tags, list) or not all(tag in tags for tag in ("evaluate", "metric")):
         yield "README.md: tags must hold evaluate and metric, by which the Hub lists it"
     if not isinstance(head.get("description"), str):
         yield "README.md: description is missing"
@@ -203,18 +206,6 @@ def _model_problems(_: RepositoryFolder, head: Head, files: Mapping[str, Path]) 
         read_index(files["README.md"].read_text(encoding="utf-8"))
     except MusicEvalsError as error:
         yield f"README.md: {error}"
-
-
-def _requirement_problems(path: Path) -> Iterator[str]:
-    for line in path.read_text(encoding="utf-8").splitlines():
-        if _PINNED_TORCH.match(line):
-            yield f"requirements.txt pins torch ({line.strip()}); ZeroGPU brings its own, leave the version out"
-        if _PACKAGE.match(line) and not PACKAGE_LINE.fullmatch(line):
-            yield f"requirements.txt: expected music_evals with its extras and no version, got {line.strip()!r}"
-
-
-def _texts(value: object) -> list[str]:
-    return [item for item in value if isinstance(item, str)] if isinstance(value, list) else []
 
 
 _CHECKS: dict[str, Callable[[RepositoryFolder, Head, Mapping[str, Path]], Iterator[str]]] = {

@@ -11,8 +11,8 @@ from music_evals.benchmark.formats import format_difference, format_value
 from music_evals.benchmark.tables import MARKDOWN, legend, markdown_table
 from music_evals.benchmark.tasks.inpainting.task import HEADINGS, SUBSETS
 from music_evals.errors import InvalidInputError, UnknownNameError, UnreadableFileError
-from music_evals.hub.model_index import Key, find_key, merge_index, read_index, write_index
-from music_evals.hub.scores import SystemScores, index_entry, read_scores
+from music_evals.hub.model_index import find_key, merge_index, read_index, write_index
+from music_evals.hub.scores import index_entry, read_scores
 
 __all__ = ["RESULTS_END", "RESULTS_START", "fill_card"]
 
@@ -41,7 +41,22 @@ def fill_card(results: Mapping[str, Any], system: str, card: str | None = None) 
     if held["role"] in {"control", "leaking"}:
         raise InvalidInputError(f"{system} has seen the reference; its scores belong on no card")
     text = card if card is not None else _BLANK.format(name=system, start=RESULTS_START, end=RESULTS_END)
-    return _fill_head(_fill_text(text, _section(results, system)), results, system)
+    filled = _fill_text(text, _section(results, system))
+    scores = read_scores(results, system)
+    here = (scores.dataset.id, scores.dataset.config, scores.dataset.split, scores.variant)
+    index = copy.deepcopy(read_index(filled))
+    for model in index:
+        for result in model["results"]:
+            metrics = result["metrics"]
+            for number in reversed(range(len(metrics))):
+                # a value that is of this run, which does not have it any more
+                key = find_key(result, metrics[number])
+                if (key.dataset, key.config, key.split, key.variant) == here and key.metric not in scores.scores:
+                    del metrics[number]
+        model["results"][:] = [result for result in model["results"] if result["metrics"]]
+    if scores.scores:
+        index, _ = merge_index(index, index_entry(scores, system), system)
+    return write_index(filled, index)
 
 
 def _fill_text(card: str, section: str) -> str:
@@ -55,28 +70,6 @@ def _fill_text(card: str, section: str) -> str:
             f"the card needs {RESULTS_START} and, below it, {RESULTS_END}; one is missing or they are swapped"
         )
     return f"{before}{RESULTS_START}\n{section}\n{RESULTS_END}{after}"
-
-
-def _fill_head(card: str, results: Mapping[str, Any], system: str) -> str:
-    scores = read_scores(results, system)
-    index = copy.deepcopy(read_index(card))
-    for model in index:
-        for result in model["results"]:
-            metrics = result["metrics"]
-            for number in reversed(range(len(metrics))):
-                if _is_stale(find_key(result, metrics[number]), scores):
-                    del metrics[number]
-        model["results"][:] = [result for result in model["results"] if result["metrics"]]
-    if scores.scores:
-        index, _ = merge_index(index, index_entry(scores, system), system)
-    return write_index(card, index)
-
-
-def _is_stale(key: Key, scores: SystemScores) -> bool:
-    """Tell whether a value is of the run, which does not have it any more."""
-    place = scores.dataset
-    here = (key.dataset, key.config, key.split, key.variant) == (place.id, place.config, place.split, scores.variant)
-    return here and key.metric not in scores.scores
 
 
 def _section(results: Mapping[str, Any], system: str) -> str:

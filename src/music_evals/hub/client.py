@@ -10,6 +10,7 @@ import contextlib
 import dataclasses
 import functools
 import hashlib
+import io
 import json
 import threading
 import time
@@ -182,7 +183,8 @@ class Hub:
         from huggingface_hub import RepoCard, get_session
         from huggingface_hub.utils import hf_raise_for_status  # type: ignore[attr-defined]  # documented
 
-        with self.asking(f"checking the card of {repository}"), _no_remarks():
+        # the client remarks on fields that it does not know; the Hub decides
+        with self.asking(f"checking the card of {repository}"), warnings.catch_warnings(action="ignore"):
             try:  # a byte order mark hides the head from the client, though not from the Hub
                 content = str(RepoCard(card.removeprefix("\ufeff")))
             except ValueError as error:
@@ -241,7 +243,7 @@ class Hub:
             for path, content in sorted(files.items())
         ]
         operations += [CommitOperationDelete(path) for path in sorted(deleted)]
-        with self.asking(f"committing to {repository}"), _no_remarks():
+        with self.asking(f"committing to {repository}"), warnings.catch_warnings(action="ignore"):
             done = self.api.create_commit(
                 repository.id,
                 operations,
@@ -398,19 +400,11 @@ def _hashes(content: Content) -> tuple[str, str]:
     """Return the hash of git and that of large storage; which of them a file has is decided by the Hub."""
     git = hashlib.sha1(b"blob %d\0" % content_size(content), usedforsecurity=False)
     large = hashlib.sha256()
-    for part in _parts(content):
-        git.update(part)
-        large.update(part)
-    return git.hexdigest(), large.hexdigest()
-
-
-def _parts(content: Content) -> Iterator[bytes]:
-    if isinstance(content, bytes):
-        yield content
-        return
-    with content.open("rb") as file:
+    with io.BytesIO(content) if isinstance(content, bytes) else content.open("rb") as file:
         while part := file.read(_CHUNK):
-            yield part
+            git.update(part)
+            large.update(part)
+    return git.hexdigest(), large.hexdigest()
 
 
 def _complaints(answer: str) -> list[str]:
@@ -418,11 +412,3 @@ def _complaints(answer: str) -> list[str]:
         return [str(error["message"]) for error in json.loads(answer)["errors"]]
     except (ValueError, KeyError, TypeError):
         return [answer]
-
-
-@contextlib.contextmanager
-def _no_remarks() -> Iterator[None]:
-    """Leave out the client's remarks on fields that it does not know; the Hub decides."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        yield

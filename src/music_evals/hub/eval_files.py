@@ -29,7 +29,10 @@ def check_eval_yaml(content: object, splits: Sequence[tuple[str, str]] | None = 
     """Return what is wrong with the content of an eval.yaml; `splits` are the (config, split) that the dataset has."""
     if not isinstance(content, dict):
         return [f"expected a mapping with {', '.join(sorted(_BENCHMARK_KEYS))}, got {type(content).__name__}"]
-    problems = [f"{key}: missing, or no text" for key in ("name", "description") if not _is_text(content.get(key))]
+    texts = {key: content.get(key) for key in ("name", "description")}
+    problems = [
+        f"{key}: missing, or no text" for key, text in texts.items() if not (isinstance(text, str) and text.strip())
+    ]
     framework = content.get("evaluation_framework")
     if not (isinstance(framework, str) and _SLUG.fullmatch(framework)):
         problems.append("evaluation_framework: expected one id, such as music_evals")
@@ -61,10 +64,6 @@ def _task_problems(task: object, splits: Sequence[tuple[str, str]] | None) -> It
 
 def _unknown(where: str, content: Mapping[Any, Any], known: set[str]) -> list[str]:
     return [f"{where}: unknown key {key!r}; known: {', '.join(sorted(known))}" for key in content if key not in known]
-
-
-def _is_text(value: object) -> bool:
-    return isinstance(value, str) and bool(value.strip())
 
 
 def read_eval_yaml(text: str, where: str, splits: Sequence[tuple[str, str]] | None = None) -> dict[str, Any]:

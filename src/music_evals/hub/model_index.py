@@ -150,18 +150,14 @@ def _renew(result: dict[str, Any], entry: Mapping[str, Any], new: Mapping[Key, A
         result.update(_shell(entry))
     for at, key in reversed(known.items()):
         if key in missing and _shell(result) == _shell(entry):
-            metrics[at] = _renewed(metrics[at], missing.pop(key))
+            renewed = missing.pop(key)
+            if metrics[at]["value"] == renewed["value"]:  # what else the old one has, as that it is verified, stays
+                metrics[at].update(renewed)
+            else:
+                metrics[at] = renewed
         else:
             del metrics[at]
     return bool(known)
-
-
-def _renewed(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
-    """Return a metric in the place of another; what else the old one says, as that it is verified, is of its value."""
-    if old["value"] != new["value"]:
-        return new
-    old.update(new)
-    return old
 
 
 def _model(index: Index, name: str) -> dict[str, Any]:

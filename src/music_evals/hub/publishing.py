@@ -246,15 +246,14 @@ def _check(folders: Sequence[RepositoryFolder], org: str, hardware: str | None, 
 
 def _contents(folder: RepositoryFolder, addresses: Addresses) -> dict[str, client.Content]:
     """Return path -> content of everything that is sent."""
-    contents: dict[str, client.Content] = {}
-    for path, file in folder.files().items():
-        contents[path] = file
+    contents: dict[str, client.Content] = dict(folder.files())
+    for path, file in contents.items():
         if path.endswith(".md"):
-            contents[path] = rewrite_card(
-                client.content_bytes(file).decode("utf-8"), folder, addresses, path=path
-            ).encode()
+            text = client.content_bytes(file).decode("utf-8")
+            contents[path] = rewrite_card(text, folder, addresses, path=path).encode()
         elif path == "requirements.txt":
-            contents[path] = pin_requirements(client.content_bytes(file).decode("utf-8"), addresses.source).encode()
+            text = client.content_bytes(file).decode("utf-8")
+            contents[path] = pin_requirements(text, addresses.source).encode()
     return contents
 
 
@@ -338,7 +337,8 @@ class _Job:
         if self.pull_request:
             return self._propose(plan)
         if plan.held is None:
-            plan = self._make_repository()
+            self.hub.make(self.repository, private=self.private, sdk=self._sdk)
+            plan = self._plan(self.hub.look(self.repository))  # the Hub puts files of its own into a new one
         return self._outcome("published", plan, self._commit(plan))
 
     def _outcome(self, status: Status, plan: _Plan, url: str = "") -> Published:
@@ -348,7 +348,12 @@ class _Job:
     def _plan(self, held: client.Held | None) -> _Plan:
         files, retained = dict(self.files), list[Changed]()
         if held is not None and self.repository.type == "model":
-            files[CARD], retained = self._card_with_results(held)
+            # our card with the results of that on the Hub; our results that differ from those are reported
+            theirs = self.hub.read_text(self.repository, CARD, held)
+            if theirs is not None and "model-index" in read_head(theirs):
+                ours = client.content_bytes(self.files[CARD]).decode("utf-8")
+                index, retained = merge_published(read_index(theirs), read_index(ours))
+                files[CARD] = write_index(ours, index).encode()
         changes = [
             Change("changed" if held and path in held.hashes else "new", path, client.content_size(files[path]))
             for path in client.differing(files, held)
@@ -360,54 +365,33 @@ class _Job:
             extra = []
         return _Plan(held, files, tuple(changes), tuple(extra), tuple(retained))
 
-    def _card_with_results(self, held: client.Held) -> tuple[bytes, list[Changed]]:
-        """Return our card with the results of the card on the Hub, and our results that differ from those."""
-        ours = client.content_bytes(self.files[CARD]).decode("utf-8")
-        theirs = self.hub.read_text(self.repository, CARD, held)
-        if theirs is None or "model-index" not in read_head(theirs):
-            return ours.encode(), []
-        index, retained = merge_published(read_index(theirs), read_index(ours))
-        return write_index(ours, index).encode(), retained
-
     def _propose(self, plan: _Plan) -> Published:
         if plan.held is None:
             raise HubNotFoundError(
                 f"there is no {self.repository} to propose a change to, or it is hidden from this token; publish it "
                 "once without a pull request"
             )
-        for proposal in self.hub.open_proposals(self.repository, self._title)[:1]:
-            proposed = self._plan_onto(proposal, plan, plan.held)
+        for proposal in self.hub.open_proposals(self.repository, TITLE.format(label=self.folder.label))[:1]:
+            # what the open pull request lacks to propose what we would now
+            held = self.hub.look(self.repository, proposal.revision) or plan.held
+            changes = [
+                Change("changed" if path in held.hashes else "new", path, client.content_size(plan.files[path]))
+                for path in client.differing(plan.files, held)
+            ]
+            gone = {change.path for change in plan.changes if change.kind == "deleted"} & set(held.hashes)
+            gone |= {path for path in held.hashes if path not in {**plan.files, **plan.held.hashes}}
+            changes += [Change("deleted", path, 0) for path in sorted(gone)]
+            proposed = plan._replace(held=held, changes=tuple(changes))
             url = self._commit(proposed, onto=proposal) if proposed.changes else proposal.url
             return self._outcome("proposed", proposed, url)
         return self._outcome("proposed", plan, self._commit(plan, proposal=True))
-
-    def _plan_onto(self, proposal: client.Proposal, plan: _Plan, main: client.Held) -> _Plan:
-        """Return what an open pull request lacks to say what we would propose now."""
-        held = self.hub.look(self.repository, proposal.revision)
-        held = main if held is None else held
-        changes = [
-            Change("changed" if path in held.hashes else "new", path, client.content_size(plan.files[path]))
-            for path in client.differing(plan.files, held)
-        ]
-        gone = {change.path for change in plan.changes if change.kind == "deleted"} & set(held.hashes)
-        gone |= {path for path in held.hashes if path not in {**plan.files, **main.hashes}}
-        changes += [Change("deleted", path, 0) for path in sorted(gone)]
-        return plan._replace(held=held, changes=tuple(changes))
-
-    def _make_repository(self) -> _Plan:
-        self.hub.make(self.repository, private=self.private, sdk=self._sdk)
-        return self._plan(self.hub.look(self.repository))  # the Hub puts files of its own into a new one
-
-    @property
-    def _title(self) -> str:
-        return TITLE.format(label=self.folder.label)
 
     def _commit(self, plan: _Plan, *, proposal: bool = False, onto: client.Proposal | None = None) -> str:
         sent = [change.path for change in plan.changes if change.kind != "deleted"]
         done = self.hub.commit(
             self.repository,
             {path: plan.files[path] for path in sent},
-            title=self._title,
+            title=TITLE.format(label=self.folder.label),
             parent=plan.held.commit if plan.held else None,
             deleted=[change.path for change in plan.changes if change.kind == "deleted"],
             proposal=proposal,

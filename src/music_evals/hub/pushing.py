@@ -31,7 +31,7 @@ from music_evals.hub import eval_files
 from music_evals.hub.client import Held, Hub, Repository, Sent, Waiting
 from music_evals.hub.heads import quoted
 from music_evals.hub.model_index import Changed, Index, find_key, held_values, merge_index, read_index, write_index
-from music_evals.hub.scores import DatasetPlace, Score, SystemScores, index_entry, system_scores
+from music_evals.hub.scores import DatasetPlace, SystemScores, index_entry, system_scores
 
 __all__ = ["Pushed", "push_results"]
 
@@ -163,18 +163,15 @@ def push_results(
     _raise_all(_no_id(model, "model"))
     owner, _, name = model.partition("/")
     scores = system_scores(content, system, model=name)
-    lacking = [*_wrong_entry(source, day), *_wrong_place(scores.dataset, dataset, config, split)]
+    lacking = [*_wrong_options(scores.dataset, dataset, config, split, source=source, day=day)]
     place = dataclasses.replace(
         scores.dataset,
         id=dataset or scores.dataset.id,
         config=scores.dataset.config or config,
         split=scores.dataset.split or split,
     )
-    hub, repository, dataset_repository = (
-        Hub(token, waiting),
-        Repository("model", model),
-        Repository("dataset", place.id),
-    )
+    hub = Hub(token, waiting)
+    repository, dataset_repository = Repository("model", model), Repository("dataset", place.id)
     named = dataset is not None or place.revision is not None
     there: dict[Repository, Held] = {}
     with _noting(lacking, HubError):
@@ -194,7 +191,11 @@ def push_results(
     if plan.texts and not dry_run:
         _refuse_changes(repository, plan, scores.system, overwrite=overwrite, adopt=adopt)
         sent = _send(hub, repository, plan, update, proposal=pull_request)
-    files = {path: _diff(path, *texts) for path, texts in plan.texts.items()}
+    files = {}  # path -> what changes, as a unified diff
+    for path, (old, new) in plan.texts.items():
+        start = f"a/{path}" if old else "/dev/null"
+        lines = difflib.unified_diff(old.splitlines(keepends=True), new.splitlines(keepends=True), start, f"b/{path}")
+        files[path] = "".join(line if line.endswith("\n") else f"{line}\n" for line in lines)
     return Pushed(repository.id, files, plan.changed, update.tasks, sent.url if sent else "", update.notes, plan.owners)
 
 
@@ -217,20 +218,16 @@ def _raise_all(lacking: Sequence[MusicEvalsError]) -> None:
         raise kind(f"nothing was sent, for {len(lacking)} things are lacking:\n{lines}") from lacking[0]
 
 
-def _wrong_entry(source: str | None, day: str) -> Iterator[MusicEvalsError]:
-    """Yield what no entry may say."""
+def _wrong_options(
+    held: DatasetPlace, dataset: str | None, config: str | None, split: str | None, *, source: str | None, day: str
+) -> Iterator[MusicEvalsError]:
+    """Yield what no entry may hold, what is missing of the dataset, and where the results contradict it."""
     if source is not None and not source.startswith(("https://", "http://")):
         yield InvalidInputError(f"source must be an address that starts with https://, got {source!r}")
     try:
         dt.date.fromisoformat(day)
     except ValueError:
         yield InvalidInputError(f"date must be a day, YYYY-MM-DD, got {day!r}")
-
-
-def _wrong_place(
-    held: DatasetPlace, dataset: str | None, config: str | None, split: str | None
-) -> Iterator[MusicEvalsError]:
-    """Yield what is not said of the dataset, and what the results say otherwise."""
     on_hub = held.revision is not None
     if dataset is None and not on_hub:
         yield InvalidInputError(
@@ -323,23 +320,7 @@ def _entry(scores: SystemScores, name: str, task: str, source: str | None, date:
     from huggingface_hub import EvalResultEntry, eval_result_entries_to_yaml
 
     place, score = scores.dataset, scores.scores[name]
-    entry = EvalResultEntry(
-        dataset_id=place.id,
-        task_id=task,
-        value=score.value,
-        dataset_revision=place.revision,
-        date=date,
-        source_url=source,
-        source_name=f"{scores.system}, results" if source else None,
-        notes=_receipt(scores, score),
-    )
-    fields: eval_files.Entry = quoted(eval_result_entries_to_yaml([entry])[0])
-    return fields
-
-
-def _receipt(scores: SystemScores, score: Score) -> str:
-    """Return what a value was made with."""
-    place = scores.dataset
+    # what the value was made with
     parts = [f"config {place.config}, split {place.split}", f"variant {scores.variant}"]
     if score.low is None:
         parts.append("no interval")
@@ -356,7 +337,18 @@ def _receipt(scores: SystemScores, score: Score) -> str:
     parts.append(f"{score.n} {scores.items}, {score.n_defined} define it")
     if place.fingerprint is not None:
         parts.append(f"content of the data {place.fingerprint}")
-    return "; ".join([*parts, *scores.settings])
+    entry = EvalResultEntry(
+        dataset_id=place.id,
+        task_id=task,
+        value=score.value,
+        dataset_revision=place.revision,
+        date=date,
+        source_url=source,
+        source_name=f"{scores.system}, results" if source else None,
+        notes="; ".join([*parts, *scores.settings]),
+    )
+    fields: eval_files.Entry = quoted(eval_result_entries_to_yaml([entry])[0])
+    return fields
 
 
 def _plan(hub: Hub, repository: Repository, held: Held, update: _Update) -> _Plan:
@@ -367,7 +359,11 @@ def _plan(hub: Hub, repository: Repository, held: Held, update: _Update) -> _Pla
     known = read_index(base)
     index, changed = merge_index(known, update.result, name)
     texts = {CARD: (card or "", write_index(base, index))}
-    files = {path: hub.read_text(repository, path, held) or "" for path in held.hashes if _is_results(path)}
+    files = {
+        path: hub.read_text(repository, path, held) or ""
+        for path in held.hashes
+        if path.startswith(RESULTS) and path.endswith((".yaml", ".yml"))
+    }
     read = {path: eval_files.read_results_file(text, path) for path, text in files.items()}
     default = f"{RESULTS}{update.scores.dataset.id.partition('/')[2]}.yaml"
     merged, others = eval_files.merge_results(read, update.entries, default)
@@ -378,10 +374,6 @@ def _plan(hub: Hub, repository: Repository, held: Held, update: _Update) -> _Pla
     differing = {path: texts for path, texts in texts.items() if texts[0] != texts[1]}
     changes = (*changed, *others)
     return _Plan(held, differing, changes, _owners(known, update, name, changes=bool(changes)))
-
-
-def _is_results(path: str) -> bool:
-    return path.startswith(RESULTS) and path.endswith((".yaml", ".yml"))
 
 
 def _refuse_changes(repository: Repository, plan: _Plan, system: str, *, overwrite: bool, adopt: bool) -> None:
@@ -425,9 +417,3 @@ def _send(hub: Hub, repository: Repository, plan: _Plan, update: _Update, *, pro
         proposal=proposal,
         onto=requests[0] if requests else None,
     )
-
-
-def _diff(path: str, old: str, new: str) -> str:
-    start = f"a/{path}" if old else "/dev/null"
-    lines = difflib.unified_diff(old.splitlines(keepends=True), new.splitlines(keepends=True), start, f"b/{path}")
-    return "".join(line if line.endswith("\n") else f"{line}\n" for line in lines)

@@ -9,7 +9,7 @@ import re
 import shutil
 import subprocess
 import tomllib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 
 from music_evals.errors import InvalidInputError, NoDataError
@@ -36,7 +36,11 @@ class Source:
     @functools.cached_property
     def url(self) -> str:
         """Address, without ``.git`` at its end."""
-        address = self.given_url or self._declared_url()
+        address, path = self.given_url, self.root / "pyproject.toml"
+        if not address and path.is_file():
+            declared = tomllib.loads(path.read_text(encoding="utf-8")).get("project", {}).get("urls", {})
+            urls = {name.lower(): listed for name, listed in declared.items()}
+            address = next((urls[name] for name in _URL_NAMES if name in urls), None)
         if address is None:
             raise InvalidInputError(
                 "the address of the source repository is not known, which requirements and links of published folders "
@@ -48,52 +52,39 @@ class Source:
             )
         return address.rstrip("/").removesuffix(".git")
 
-    def _declared_url(self) -> str | None:
-        path = self.root / "pyproject.toml"
-        if not path.is_file():
-            return None
-        declared = tomllib.loads(path.read_text(encoding="utf-8")).get("project", {}).get("urls", {})
-        urls = {name.lower(): address for name, address in declared.items()}
-        return next((urls[name] for name in _URL_NAMES if name in urls), None)
-
     @functools.cached_property
     def revision(self) -> str:
         """Full commit that is pinned; `InvalidInputError` where it lacks what is published, or cannot be fetched."""
         if self.given_revision is not None:
-            return self._resolved(self.given_revision)
+            if _COMMIT.fullmatch(self.given_revision):
+                return self.given_revision
+            commit = _git(self.root, "rev-parse", "--verify", "--quiet", f"{self.given_revision}^{{commit}}")
+            if not commit:
+                raise InvalidInputError(
+                    "the revision must be a commit, all 40 digits or a name that this clone knows; got "
+                    f"{self.given_revision!r}"
+                )
+            return commit
         advice = "published requirements pin a commit that pip can fetch: {}, or name a commit as the revision"
-        if self._git("rev-parse", "--git-dir") is None:
+        if _git(self.root, "rev-parse", "--git-dir") is None:
             raise InvalidInputError(f"{self.root} is no clone of git; " + advice.format("publish from one"))
         places = [place for place in PACKAGE if (self.root / place).exists()]
-        changed = self._git("status", "--porcelain", "--", *places)
+        changed = _git(self.root, "status", "--porcelain", "--", *places)
         if changed:
             names = ", ".join(line[3:] for line in changed.splitlines()[:5])
             raise InvalidInputError(
                 f"the clone holds changes that are not committed ({names}); " + advice.format("commit and push them")
             )
-        pinned = self._git("log", "-1", "--pretty=format:%H", "--", *places)
+        pinned = _git(self.root, "log", "-1", "--pretty=format:%H", "--", *places)
         if not pinned:
             raise InvalidInputError(
                 f"{self.root} has no commit that holds the package; " + advice.format("commit and push it")
             )
-        if not self._git("branch", "--remotes", "--contains", pinned):
+        if not _git(self.root, "branch", "--remotes", "--contains", pinned):
             raise InvalidInputError(
                 f"no remote branch that this clone knows has {pinned[:12]}; " + advice.format("push it")
             )
         return pinned
-
-    def _resolved(self, revision: str) -> str:
-        if _COMMIT.fullmatch(revision):
-            return revision
-        commit = self._git("rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}")
-        if not commit:
-            raise InvalidInputError(
-                f"the revision must be a commit, all 40 digits or a name that this clone knows; got {revision!r}"
-            )
-        return commit
-
-    def _git(self, *arguments: str) -> str | None:
-        return _git(self.root, *arguments)
 
 
 def listed_files(folder: Path) -> list[Path] | None:
@@ -189,44 +180,35 @@ class RepositoryFolder:
         """Return path in the repository -> file, without caches, hidden files and what training leaves behind."""
         # In a clone of git, files that git ignores are left out too.
         listed = listed_files(self.path)
-        paths = sorted(_walk(self.path) if listed is None else listed)
+        if listed is None:
+            listed = [path for path in self.path.rglob("*") if path.is_symlink() or not path.is_dir()]
+        paths = sorted(listed)
         inner = {path.relative_to(self.path): path for path in paths}
-        return {name.as_posix(): path for name, path in inner.items() if _travels(name)}
-
-
-def _travels(name: Path) -> bool:
-    hidden = any(part.startswith(".") or part in IGNORED for part in name.parts)
-    return not hidden and name.suffix not in IGNORED_SUFFIXES
-
-
-def _walk(folder: Path) -> Iterator[Path]:
-    for path in folder.iterdir():
-        if path.is_dir() and not path.is_symlink():
-            yield from _walk(path)
-        else:
-            yield path
+        return {
+            name.as_posix(): path
+            for name, path in inner.items()
+            if name.suffix not in IGNORED_SUFFIXES
+            and not any(part.startswith(".") or part in IGNORED for part in name.parts)
+        }
 
 
 def find_repository_folders(paths: Iterable[str | os.PathLike[str]]) -> list[RepositoryFolder]:
     """Return the repository folders at these paths, each once; a path may be of the clone in use, or only a name."""
-    named = [_repository_folder(_located(Path(path))) for path in paths]
+    named = []
+    for path in map(Path, paths):
+        place = path
+        if not path.exists():
+            place = shipped(path) or next(filter(None, (folders(kind).get(str(path)) for kind in HUB_FOLDERS)), path)
+            if is_installed(place):
+                raise InvalidInputError(
+                    f"{path} is part of the installed package; what is published is a clone's commit: publish from one"
+                )
+        named.append(_repository_folder(place))
     if not named:
         raise NoDataError(
             f"no repository folder is named: give some, such as metrics/note_f1, of {', '.join(REPOSITORY_TYPES)}"
         )
     return list(dict.fromkeys(named))
-
-
-def _located(path: Path) -> Path:
-    if path.exists():
-        return path
-    named = (folders(kind).get(str(path)) for kind in HUB_FOLDERS)
-    place = shipped(path) or next(filter(None, named), path)
-    if is_installed(place):
-        raise InvalidInputError(
-            f"{path} is part of the installed package; what is published is a clone's commit: publish from one"
-        )
-    return place
 
 
 def _repository_folder(path: Path) -> RepositoryFolder:
@@ -246,12 +228,13 @@ def _repository_folder(path: Path) -> RepositoryFolder:
 def all_repository_folders(root: str | os.PathLike[str]) -> list[RepositoryFolder]:
     """Return all repository folders below a root, in the order of `REPOSITORY_TYPES`."""
     base = Path(root).resolve()
-    paths = [path for kind in REPOSITORY_TYPES for path in sorted((base / kind).glob("*")) if _is_published(path)]
+    paths = [
+        path
+        for kind in REPOSITORY_TYPES
+        for path in sorted((base / kind).glob("*"))
+        if path.is_dir() and not path.name.startswith(".") and path.name not in IGNORED
+    ]
     if not paths:
         kinds = ", ".join(REPOSITORY_TYPES)
         raise NoDataError(f"{root} holds no repository folder; run from the root of the repository, where {kinds} are")
     return [RepositoryFolder(path) for path in paths]
-
-
-def _is_published(path: Path) -> bool:
-    return path.is_dir() and not path.name.startswith(".") and path.name not in IGNORED

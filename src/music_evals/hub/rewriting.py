@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import os
 import re
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -50,11 +49,9 @@ class Addresses:
 
 def pin_requirements(text: str, source: Source) -> str:
     """Return a requirements.txt that installs the package from one commit of its source."""
-    return PACKAGE_LINE.sub(lambda line: f"music_evals{line['extras'] or ''} @ {_pin(source)}", text)
-
-
-def _pin(source: Source) -> str:
-    return f"git+{source.url}@{source.revision}"
+    return PACKAGE_LINE.sub(
+        lambda line: f"music_evals{line['extras'] or ''} @ git+{source.url}@{source.revision}", text
+    )
 
 
 def rewrite_card(text: str, folder: RepositoryFolder, addresses: Addresses, *, path: str = "README.md") -> str:
@@ -65,7 +62,12 @@ def rewrite_card(text: str, folder: RepositoryFolder, addresses: Addresses, *, p
     named = _rewrite_head(text, folder, addresses)
     card = split_card(named)
     base = (folder.path / path).parent
-    body = _outside_fences(card.body, lambda part: _LINK.sub(lambda link: _moved(link, base, folder, addresses), part))
+    parts, last = list[str](), 0  # fenced code stays, addresses between move
+    for start, end in [*(fence.span() for fence in _FENCE.finditer(card.body)), (len(card.body), len(card.body))]:
+        moved = _LINK.sub(lambda link: _moved(link, base, folder, addresses), card.body[last:start])
+        parts += [moved, card.body[start:end]]
+        last = end
+    body = "".join(parts)
 
     def loaded(path: re.Match[str]) -> str:
         exists = (folder.root / path["kind"] / path["name"]).is_dir()
@@ -100,33 +102,23 @@ def _install_line(folder: RepositoryFolder, addresses: Addresses) -> str:
     return f'```bash\npip install "{package} @ git+{addresses.source.url}"\n```'
 
 
-def _outside_fences(text: str, change: Callable[[str], str]) -> str:
-    parts, last = [], 0
-    for fence in _FENCE.finditer(text):
-        parts += [change(text[last : fence.start()]), fence[0]]
-        last = fence.end()
-    return "".join([*parts, change(text[last:])])
-
-
 def _moved(link: re.Match[str], base: Path, folder: RepositoryFolder, addresses: Addresses) -> str:
+    """Return a link with its address for readers of the card on the Hub."""
     path, hash_, fragment = link["target"].partition("#")
     place = Path(os.path.normpath(base / path))
     if _ABSOLUTE.match(link["target"]) or place.is_relative_to(folder.path):
         return link[0]
-    return f"{link['before']}{_address(place, folder, addresses, image=bool(link['image']))}{hash_}{fragment}"
-
-
-def _address(place: Path, folder: RepositoryFolder, addresses: Addresses, *, image: bool) -> str:
-    """Return the address of a file outside of the folder for readers of the card on the Hub."""
-    parts = place.relative_to(folder.root).parts
+    parts, image = place.relative_to(folder.root).parts, bool(link["image"])
     if len(parts) > 1 and parts[0] in REPOSITORY_TYPES and (folder.root / parts[0] / parts[1]).is_dir():
         other = RepositoryFolder(folder.root / parts[0] / parts[1])
         url = other.repository(addresses.org).url(addresses.endpoint)
         inner = "/".join(parts[2:])
         kind = "resolve" if image else "tree" if place.is_dir() else "blob"
-        return url if inner in {"", "README.md"} else f"{url}/{kind}/main/{quote(inner)}"
-    kind = "raw" if image else "tree" if place.is_dir() else "blob"
-    return f"{addresses.source.url}/{kind}/HEAD/{quote('/'.join(parts))}"
+        address = url if inner in {"", "README.md"} else f"{url}/{kind}/main/{quote(inner)}"
+    else:
+        kind = "raw" if image else "tree" if place.is_dir() else "blob"
+        address = f"{addresses.source.url}/{kind}/HEAD/{quote('/'.join(parts))}"
+    return f"{link['before']}{address}{hash_}{fragment}"
 
 
 def dead_links(text: str, folder: RepositoryFolder, *, path: str = "README.md") -> list[str]:
@@ -143,32 +135,30 @@ def dead_links(text: str, folder: RepositoryFolder, *, path: str = "README.md") 
 
 
 def _rewrite_head(text: str, folder: RepositoryFolder, addresses: Addresses) -> str:
+    """Return a card whose head names data sets and models by their ids on the Hub."""
+
+    def published(name: Any, kind: str = "datasets_scripts") -> Any:
+        known = isinstance(name, str) and "/" not in name and (folder.root / kind / name).is_dir()
+        return f"{addresses.org}/{name}" if known else name
+
     head = read_head(text)
+    new = {}
     for key, kind in (("datasets", "datasets_scripts"), ("models", "models")):
         names = head.get(key)
         if isinstance(names, list):
-            text = _replaced(text, key, names, [_published(name, kind, folder, addresses) for name in names])
+            new[key] = [published(name, kind) for name in names]
     if INDEX in head:
-        index = head[INDEX]
-        text = _replaced(text, INDEX, index, _rewrite_index(index, folder, addresses))
+        new[INDEX] = [
+            model
+            | {
+                "results": [
+                    result | {"dataset": result["dataset"] | {"type": published(result["dataset"]["type"])}}
+                    for result in model["results"]
+                ]
+            }
+            for model in head[INDEX]
+        ]
+    for key, value in new.items():
+        if value != head[key]:
+            text = replace_block(text, key, value)
     return text
-
-
-def _replaced(text: str, key: str, old: Any, new: Any) -> str:
-    return text if old == new else replace_block(text, key, new)
-
-
-def _published(name: Any, kind: str, folder: RepositoryFolder, addresses: Addresses) -> Any:
-    known = isinstance(name, str) and "/" not in name and (folder.root / kind / name).is_dir()
-    return f"{addresses.org}/{name}" if known else name
-
-
-def _rewrite_index(index: Any, folder: RepositoryFolder, addresses: Addresses) -> Any:
-    """Name the datasets of results by their ids on the Hub."""
-
-    def published(result: Any) -> Any:
-        dataset = result["dataset"]
-        kind = _published(dataset["type"], "datasets_scripts", folder, addresses)
-        return result | {"dataset": dataset | {"type": kind}}
-
-    return [model | {"results": [published(result) for result in model["results"]]} for model in index]

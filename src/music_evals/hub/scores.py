@@ -207,7 +207,17 @@ def _refuse(results: Results, system: str) -> None:
 
 def read_scores(results: Results, system: str) -> SystemScores:
     """Return the scores of one system, whether or not they belong on a card."""
-    cells, titles, items = _inpainting(results, system) if "tables" in results else _shared_tables(results, system)
+    cells: Mapping[str, Any]
+    titles: dict[str, str]
+    if "tables" in results:  # of inpainting
+        from music_evals.benchmark.tasks.inpainting.task import HEADINGS
+
+        cells, titles, items = results["tables"]["all"]["scores"][system], dict(HEADINGS), "windows"
+    else:
+        scales, together = results["scales"], divergences_of_set(results, system)
+        ranked = {name: cell for name, cell in results["scores"][system].items() if not scales[name]["companion"]}
+        cells, items = ranked | together, results["wording"]["items"]
+        titles = {name: scale["title"] for name, scale in scales.items()} | {n: CATALOGUE[n].title for n in together}
     scores = {name: _score(cell, titles.get(name, name)) for name, cell in cells.items() if _is_number(cell["value"])}
     task = TASKS.get(results["task"]) or Task(f"music-{results['task']}", str(results["task"]))
     dataset, intervals = results["dataset"], results["intervals"]
@@ -239,20 +249,6 @@ def _departures(results: Results, task: Task) -> Iterator[str]:
             yield f"{name} by definition {definition}"
 
 
-def _inpainting(results: Results, system: str) -> tuple[Mapping[str, Any], Mapping[str, str], str]:
-    from music_evals.benchmark.tasks.inpainting.task import HEADINGS
-
-    return results["tables"]["all"]["scores"][system], HEADINGS, "windows"
-
-
-def _shared_tables(results: Results, system: str) -> tuple[Mapping[str, Any], Mapping[str, str], str]:
-    scales = results["scales"]
-    ranked = {name: cell for name, cell in results["scores"][system].items() if not scales[name]["companion"]}
-    together = divergences_of_set(results, system)
-    titles = {name: scale["title"] for name, scale in scales.items()} | {n: CATALOGUE[n].title for n in together}
-    return ranked | together, titles, results["wording"]["items"]
-
-
 def _score(cell: Mapping[str, Any], title: str) -> Score:
     bounds = {key: _rounded(cell.get(key)) for key in ("low", "high", "null", "n_clusters")}
     counts = {"n": cell["n"], "n_defined": cell["n_defined"], "n_groups": cell.get("n_groups")}
@@ -275,21 +271,17 @@ def _settings(results: Results, system: str) -> list[str]:
         reported.append(f"seeds {', '.join(map(str, seeds))}")
     options = {**(results.get("options") or {}), **{key: held.get(key) for key in REPORTED_FIELDS}}
     options = {key: value for key, value in options.items() if value is not None and value is not False}
-    reported += [f"{key} {_option(value)}" for key, value in options.items() if key != "variant"]
+    for key, value in options.items():
+        if key != "variant":
+            reported.append(f"{key} {', '.join(map(str, value)) if isinstance(value, list | tuple) else value}")
     if encoder := results.get("encoder"):
         reported.append(" ".join(filter(None, ["encoder", encoder["name"], encoder["revision"]])))
     features = (results.get("extractors") or {}).get("features") or {}
-    reported += [f"{feature} by {_extractor(extractor)}" for feature, extractor in features.items()]
+    for feature, extractor in features.items():
+        by = str(extractor)
+        if isinstance(extractor, dict):
+            names = " ".join(str(extractor[key]) for key in ("backend", "name", "version") if key in extractor)
+            by = names or json.dumps(extractor)
+        reported.append(f"{feature} by {by}")
     version = results["versions"]["music_evals"]
     return [*reported, f"music_evals {version}"]
-
-
-def _option(value: object) -> str:
-    return ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
-
-
-def _extractor(extractor: object) -> str:
-    if not isinstance(extractor, dict):
-        return str(extractor)
-    names = " ".join(str(extractor[key]) for key in ("backend", "name", "version") if key in extractor)
-    return names or json.dumps(extractor)

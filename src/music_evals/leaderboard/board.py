@@ -253,18 +253,17 @@ class DetailReader:
         """Return a detail, or None if the board lacks it."""
         with self._lock:
             if run not in self._runs:
-                self._keep(run, details_of(self._board, [run]))
+                details = details_of(self._board, [run])
+                size = sum(map(_size, details))
+                while self._runs and (  # the least recently used ones make room
+                    len(self._runs) >= MAX_KEPT_RUNS or sum(self._sizes.values()) + size > MAX_KEPT_BYTES
+                ):
+                    gone, _ = self._runs.popitem(last=False)
+                    del self._sizes[gone]
+                self._runs[run] = {row[1:4]: row for row in details}
+                self._sizes[run] = size
             self._runs.move_to_end(run)
             return self._runs[run].get((item, system, kind))
-
-    def _keep(self, run: str, details: Sequence[Detail]) -> None:
-        """Cache a run, and drop the least recently used ones."""
-        size = sum(map(_size, details))
-        while self._runs and (len(self._runs) >= MAX_KEPT_RUNS or sum(self._sizes.values()) + size > MAX_KEPT_BYTES):
-            gone, _ = self._runs.popitem(last=False)
-            del self._sizes[gone]
-        self._runs[run] = {row[1:4]: row for row in details}
-        self._sizes[run] = size
 
     def content(self, run: str, item: str, system: str, kind: str) -> dict[str, Any] | None:
         """Return the content of a detail; None if it is missing or not a mapping."""

@@ -61,10 +61,6 @@ def _where(record: ResultRecord) -> Where:
     return record.metric, key_of([record.extractors, record.kind, record.direction])
 
 
-def _rounded(value: float | None) -> float | None:
-    return None if value is None else round(value, SAME_DECIMALS)
-
-
 def entries_of(records: Sequence[ResultRecord]) -> list[Entry]:
     """Group the records of a table by system; see the module on which belong together."""
     unique: dict[str, ResultRecord] = {}
@@ -79,7 +75,10 @@ def entries_of(records: Sequence[ResultRecord]) -> list[Entry]:
             who = who._replace(content="", submitter="")
             digests = controls.setdefault((record.system, _where(record)), [])
             digest = key_of(
-                sorted([item, *map(_rounded, seeds)] for item, seeds in zip(record.items, record.values, strict=True))
+                sorted(
+                    [item, *(None if value is None else round(value, SAME_DECIMALS) for value in seeds)]
+                    for item, seeds in zip(record.items, record.values, strict=True)
+                )
             )
             if digest in digests:
                 continue

@@ -198,18 +198,16 @@ def remarks_on(table: Table) -> Iterator[str]:
     outside = ((row["why"], row["label"]) for row in table["rows"] if row["kind"] not in {"ranked", "control"})
     for why, labels in _grouped(outside).items():
         yield f"not ranked: {', '.join(labels)}: {why}"
-    for label, titles in _grouped(_marked(table)).items():
+    marked = (
+        (row["label"], column["title"])
+        for row in table["rows"]
+        for column in table["columns"]
+        if row["cells"].get(column["id"], {}).get("mark")
+    )
+    for label, titles in _grouped(marked).items():
         yield f"{label}: not told from controls or baselines, and so placed below them: {', '.join(titles)}"
     if table["published"]:
         yield f"published rows: {table['published']['source']}"
-
-
-def _marked(table: Table) -> Iterator[tuple[str, str]]:
-    """Yield row and column of each cell with a mark."""
-    for row in table["rows"]:
-        for column in table["columns"]:
-            if row["cells"].get(column["id"], {}).get("mark"):
-                yield row["label"], column["title"]
 
 
 def _grouped(pairs: Iterable[tuple[str, str]]) -> dict[str, list[str]]:

@@ -69,26 +69,22 @@ def match_items(records: Sequence[ResultRecord]) -> list[ResultRecord]:
         for (run, reference), items in known.items()
         for place, item in enumerate(sorted(items))
     }
-    return [_matched(record, known, places) if record.references else record for record in records]
-
-
-def _matched(
-    record: ResultRecord, known: Mapping[tuple[str, str], set[str]], places: Mapping[tuple[str, str, str], int]
-) -> ResultRecord:
-    rows: dict[tuple[str, int], list[int]] = {}
-    for row, (item, reference) in enumerate(zip(record.items, record.references, strict=True)):
-        rows.setdefault((reference, places[record.run, reference, base_item(item)]), []).append(row)
-    if record.role == "control":
-        for (reference, _), held in list(rows.items()):
+    matched = []
+    for record in records:
+        rows: dict[tuple[str, int], list[int]] = {}
+        for row, (item, reference) in enumerate(zip(record.items, record.references, strict=False)):
+            rows.setdefault((reference, places[record.run, reference, base_item(item)]), []).append(row)
+        for (reference, _), held in list(rows.items()) if record.role == "control" else ():
             for place in range(len(known[record.run, reference])):
                 rows.setdefault((reference, place), held)
-    first = [held[0] for held in rows.values()]
-    taken: dict[str, Any] = {
-        name: tuple(side[row] for row in first) for name in _SIDES if (side := getattr(record, name))
-    }
-    values = tuple(tuple(value for row in held for value in record.values[row]) for held in rows.values())
-    items = tuple(f"{reference} {place}" for reference, place in rows)
-    return dataclasses.replace(record, items=items, values=values, **taken)
+        first = [held[0] for held in rows.values()]
+        taken: dict[str, Any] = {
+            name: tuple(side[row] for row in first) for name in _SIDES if (side := getattr(record, name))
+        }
+        values = tuple(tuple(value for row in held for value in record.values[row]) for held in rows.values())
+        names = tuple(f"{reference} {place}" for reference, place in rows)
+        matched.append(dataclasses.replace(record, items=names, values=values, **taken) if rows else record)
+    return matched
 
 
 class Counted(NamedTuple):

@@ -270,7 +270,12 @@ def _compare_divergences(
     seed: int,
 ) -> PairedTest:
     reference = np.array([first.reference_values[i] for i, _ in rows], dtype=np.float64)
-    sides = [_by_seed([record.values[row[side]] for row in rows]) for side, record in enumerate((first, second))]
+    sides: list[Floats] = []  # each of shape (seeds, items); an item without as many seeds as the others is undefined
+    for side, record in enumerate((first, second)):
+        values = [record.values[row[side]] for row in rows]
+        n_seeds = max(map(len, values), default=0)
+        whole = [seeds if len(seeds) == n_seeds else [None] * n_seeds for seeds in values]
+        sides.append(np.array(whole, dtype=np.float64).reshape(len(values), n_seeds).T)
     chosen = ~np.isnan(reference) & ~np.isnan(sides[0]).any(axis=0) & ~np.isnan(sides[1]).any(axis=0)
     if not chosen.any() or not (len(sides[0]) and len(sides[1])):
         return NOT_COMPARED
@@ -287,10 +292,3 @@ def _compare_divergences(
         n_resamples=n_resamples,
         seed=seed,
     )
-
-
-def _by_seed(values: Sequence[Sequence[float | None]]) -> Floats:
-    """Return values of shape (seeds, items); an item without as many seeds as the others is undefined."""
-    n_seeds = max(map(len, values), default=0)
-    whole = [seeds if len(seeds) == n_seeds else [None] * n_seeds for seeds in values]
-    return np.array(whole, dtype=np.float64).reshape(len(values), n_seeds).T

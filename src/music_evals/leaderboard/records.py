@@ -32,7 +32,7 @@ from music_evals.benchmark.inputs import hash_of
 from music_evals.benchmark.load import LoadedResults, load_results
 from music_evals.benchmark.records import reading_rows
 from music_evals.benchmark.results import definition_in
-from music_evals.benchmark.score_table import UNKNOWN, ScoreTable
+from music_evals.benchmark.score_table import UNKNOWN
 from music_evals.benchmark.tasks.inpainting.runner import INTERVALS, NLL
 from music_evals.benchmark.tasks.style_transfer.task import TRANSFERS
 from music_evals.errors import InvalidInputError, UnknownNameError
@@ -53,6 +53,8 @@ ID_DIGITS = 32
 READERS = ("jieba", "pypinyin", "pypinyin-dict", "opencc")  # packages that decide how lyrics are read
 _RUN = re.compile(r", run [0-9]+\Z")
 COMMON_PACKAGES = ("numpy", "scipy", "onnxruntime")  # of an extractor; their versions do not separate results
+
+_PLACE = ("task", "dataset", "config", "split", "revision", "fingerprint", "variant")  # fields of a record
 
 Row = Mapping[str, Any]
 Seeds = tuple[float | None, ...]
@@ -146,7 +148,10 @@ def records_of_run(
     systems: Sequence[str] | None = None,
 ) -> list[ResultRecord]:
     """Return a record for each metric of the systems of a run, or of some of them; a date of None is today (UTC)."""
-    day = dt.datetime.now(dt.UTC).date().isoformat() if date is None else _checked_date(date)
+    try:
+        day = (dt.datetime.now(dt.UTC).date() if date is None else dt.date.fromisoformat(date)).isoformat()
+    except ValueError as error:
+        raise InvalidInputError(f"expected a date such as 2026-11-20, got {date!r}") from error
     known: Mapping[str, Any] = run.results["systems"]
     for name in systems or ():
         if name not in known:
@@ -165,19 +170,6 @@ def records_of_run(
     return [dataclasses.replace(record, **about) for record in records]
 
 
-def _checked_date(text: str) -> str:
-    try:
-        return dt.date.fromisoformat(text).isoformat()
-    except ValueError as error:
-        raise InvalidInputError(f"expected a date such as 2026-11-20, got {text!r}") from error
-
-
-def _place(run: LoadedResults) -> dict[str, Any]:
-    dataset = run.results["dataset"]
-    facts = {key: dataset.get(key) for key in ("config", "split", "revision", "fingerprint")}
-    return {"task": run.task, "dataset": _last_part(str(dataset["id"])), "variant": run.results["variant"], **facts}
-
-
 def _last_part(name: str) -> str:
     """Return the name of a dataset without folders and owner: the same rows may lie here or on the Hub."""
     return PurePath(name.replace("\\", "/")).name or name
@@ -185,9 +177,9 @@ def _last_part(name: str) -> str:
 
 def _settings(run: LoadedResults) -> dict[str, Any]:
     """Return what must be equal in all runs that are ranked together."""
-    results, place = run.results, _place(run)
-    dataset = {key: value for key, value in results["dataset"].items() if key not in {"id", "n_items"} | place.keys()}
-    common = {REFERENCES: references_hash(_references(run)), "variant": place["variant"]} | dataset
+    results = run.results
+    dataset = {key: value for key, value in results["dataset"].items() if key not in {"id", "n_items", *_PLACE}}
+    common = {REFERENCES: references_hash(_references(run)), "variant": results["variant"]} | dataset
     if run.task == "inpainting":
         return common | {"protocol": results.get("protocol")}
     options = (results.get("options") or {}).items()
@@ -227,29 +219,23 @@ def content_of_item(item: Row) -> str:
 
 
 def _receipt(run: LoadedResults, system: str) -> dict[str, Any]:
+    """Return what else a run records; local paths are shortened to their last part, since a board is public."""
+
+    def without_folders(facts: Row) -> dict[str, Any]:
+        return {
+            key: _last_part(value)
+            if isinstance(value, str) and (PurePosixPath(value).is_absolute() or PureWindowsPath(value).is_absolute())
+            else value
+            for key, value in facts.items()
+        }
+
     results = run.results
     fields = ("protocol", "options", "encoder", "versions", "kernels", "intervals", "seeds", "numbered")
     about = {key: results[key] for key in fields if results.get(key) not in (None, [UNKNOWN])}
     return about | {
-        "dataset": _without_folders(results["dataset"]),
-        "system": _without_folders(results["systems"][system]),
+        "dataset": without_folders(results["dataset"]),
+        "system": without_folders(results["systems"][system]),
     }
-
-
-def _without_folders(about: Row) -> dict[str, Any]:
-    """Return facts with local paths shortened to their last part: a board is public."""
-
-    def is_place(value: object) -> bool:
-        return isinstance(value, str) and any(kind(value).is_absolute() for kind in (PurePosixPath, PureWindowsPath))
-
-    return {key: _last_part(value) if is_place(value) else value for key, value in about.items()}
-
-
-def _role(run: LoadedResults, system: str) -> str:
-    """Return the role of a system; of style transfer, what is no model is a rule that any model has to beat."""
-    role: str = run.results["systems"][system]["role"]
-    header = run.scores.header.get("judged", {}).get(system)
-    return "baseline" if header is not None and "source" not in header else role
 
 
 def _unranked(run: LoadedResults, system: str, metric: str) -> str:
@@ -292,6 +278,9 @@ def _of_inpainting(run: LoadedResults) -> Iterator[ResultRecord]:
         for metric, cell in cells.items():
             feature = FEATURES.get(metric, "")
             reference = scores.at(items, CONTROL).by_seed(feature)
+            values = scores.at(items, system).by_seed(feature or metric)
+            if metric == NLL:  # not every seed has one
+                values = values[~np.isnan(values).all(axis=1)]
             yield _record(
                 run,
                 system,
@@ -301,17 +290,9 @@ def _of_inpainting(run: LoadedResults) -> Iterator[ResultRecord]:
                 items=tuple(items),
                 groups=tuple(scores.songs),
                 references=tuple(content_of_item(scores.item_rows[item]) for item in items),
-                values=_by_item(scores, items, system, feature or metric),
+                values=tuple(tuple(map(_number, row)) for row in values.T.tolist()),
                 reference_values=tuple(map(_number, reference[0].tolist())) if len(reference) else (),
             )
-
-
-def _by_item(scores: ScoreTable, items: Sequence[str], system: str, column: str) -> tuple[Seeds, ...]:
-    """Return the values of each item by seed; None if an item is not scored, as in the tables."""
-    values = scores.at(items, system).by_seed(column)
-    if column == NLL:  # not every seed has one
-        values = values[~np.isnan(values).all(axis=1)]
-    return tuple(tuple(map(_number, row)) for row in values.T.tolist())
 
 
 def _of_scores(run: LoadedResults) -> Iterator[ResultRecord]:
@@ -354,15 +335,13 @@ def _extractors(run: LoadedResults, metric: str) -> dict[str, Any]:
     while pending:
         name = pending.pop(0)
         if name not in by_feature and name in features:
-            by_feature[name] = _deciding(features[name])
-            pending += features[name].get("inputs", ())
+            extractor = features[name]
+            packages = {key: held for key, held in extractor.get("packages", {}).items() if key not in COMMON_PACKAGES}
+            fields = ("backend", "name", "version", "parameters", "weights", "missing")
+            deciding = {key: extractor[key] for key in fields if extractor.get(key)}
+            by_feature[name] = deciding | ({"packages": packages} if packages else {})
+            pending += extractor.get("inputs", ())
     return by_feature | {key: used[key] for key in ("policy", "decoder") if key in used}
-
-
-def _deciding(extractor: Row) -> dict[str, Any]:
-    packages = {key: value for key, value in extractor.get("packages", {}).items() if key not in COMMON_PACKAGES}
-    fields = ("backend", "name", "version", "parameters", "weights", "missing")
-    return {key: extractor[key] for key in fields if extractor.get(key)} | ({"packages": packages} if packages else {})
 
 
 def _record(
@@ -377,12 +356,15 @@ def _record(
         **dict.fromkeys(("items", "groups", "references", "values", "reference_values"), ()),
     }
     facts = run.results["systems"][system]
+    # of style transfer, what is no model is a rule that any model has to beat
+    header = run.scores.header.get("judged", {}).get(system)
+    role = "baseline" if header is not None and "source" not in header else facts["role"]
     numbers: dict[str, Any] = {key: _number(cell.get(key)) for key in ("value", "low", "high")}
     is_transfer = (run.results.get("options") or {}).get("kind") == TRANSFERS
     return ResultRecord(
         id="",
         system=system,
-        role=_role(run, system),
+        role=role,
         content=facts.get("content_hash"),
         metric=metric,
         title=about.heading,
@@ -394,7 +376,10 @@ def _record(
         settings=_settings(run)
         | ({"target style": run.scores.header["judged"][system]["style"]} if is_transfer else {}),
         receipt=json.loads(dump_json(_receipt(run, system))),
-        **_place(run),
+        task=run.task,
+        dataset=_last_part(str(run.results["dataset"]["id"])),
+        variant=run.results["variant"],
+        **{key: run.results["dataset"].get(key) for key in _PLACE if key not in {"task", "dataset", "variant"}},
         **numbers,
         **(by_default | fields),
         extractors={**extractors, **({"definition": definition} if definition > 1 else {})},

@@ -175,10 +175,12 @@ def _table(
     headline = next(
         (column for column in heads if column["metric"] == HEADLINES[task] and column["n_ranked"]), heads[0]
     )
-    listed = [
-        _test(comparison, heads[comparison.column]["id"], list(placed[comparison.column]))
-        for comparison in tests[: MOST_TESTS + 1]
-    ]
+    fields = ("difference", "low", "high", "p_value", "p_holm", "n", "is_significant")
+    listed = []
+    for pair in tests if len(tests) <= MOST_TESTS else ():
+        names = list(placed[pair.column])
+        where = {"column": heads[pair.column]["id"], "a": names[pair.a], "b": names[pair.b]}
+        listed.append(where | {key: getattr(pair, key) for key in fields})
     parts = (task, *(settings.get(key) for key in (*NAMES, "variant")))
     words = "-".join("".join(c if c.isascii() and c.isalnum() else "_" for c in str(part)) for part in parts if part)
     conditions = {key: value for key, value in settings.items() if key not in NAMES}
@@ -193,7 +195,7 @@ def _table(
         "headline": headline["id"],
         "columns": sorted(heads, key=lambda column: column is not headline),
         "rows": list(rows.values()),
-        "tests": listed if len(listed) <= MOST_TESTS else [],
+        "tests": listed,
         "n_tests": len(tests),
         "published": None,
     }
@@ -272,7 +274,11 @@ def _columns(entries: Sequence[Entry]) -> list[tuple[Row, dict[str, ResultRecord
         counts[metric] += 1
         first = next(iter(records.values()))
         name = metric if metrics.count(metric) == 1 else f"{metric} #{counts[metric]}"
-        about = {"id": name, "metric": metric, "title": _heading(first), "direction": first.direction}
+        current, definition = CATALOGUE.get(first.metric), first.extractors.get("definition", 1)
+        title = first.title  # which names a definition that is not this version's
+        if current is not None and definition != current.definition_under(first.variant):
+            title = f"{title}, definition {definition}"
+        about = {"id": name, "metric": metric, "title": title, "direction": first.direction}
         columns.append((about | {"extractors": dict(first.extractors), "differs": "", "n_ranked": 0}, records))
     for column, _ in columns:
         others = [other for other, _ in columns if other["metric"] == column["metric"] and other is not column]
@@ -280,13 +286,6 @@ def _columns(entries: Sequence[Entry]) -> list[tuple[Row, dict[str, ResultRecord
             sides = ({"definition": 1, **side["extractors"]} for side in (column, others[0]))
             column["differs"] = "; ".join(_differences(*sides))
     return columns
-
-
-def _heading(record: ResultRecord) -> str:
-    """Return the heading of a column, which names a definition that is not this version's."""
-    metric, definition = CATALOGUE.get(record.metric), record.extractors.get("definition", 1)
-    is_current = metric is None or definition == metric.definition_under(record.variant)
-    return record.title if is_current else f"{record.title}, definition {definition}"
 
 
 def _differences(own: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
@@ -343,13 +342,6 @@ def _cell(counted: Counted) -> Row:
         "record": record.id,
         "run": record.run,
     }
-
-
-def _test(test: Comparison, column: str, names: Sequence[str]) -> Row:
-    numbers = {
-        key: getattr(test, key) for key in ("difference", "low", "high", "p_value", "p_holm", "n", "is_significant")
-    }
-    return {"column": column, "a": names[test.a], "b": names[test.b], **numbers}
 
 
 def _notes(records: Sequence[ResultRecord], entries: Sequence[Entry], n_tests: int) -> Iterator[str]:

@@ -10,16 +10,6 @@ import numpy as np
 from music_evals.annotations import DIMENSIONS, GROUPS, SCORED
 from music_evals.errors import InvalidTagsError, NoDataError, PairCountError, UnknownNameError
 
-__all__ = [
-    "Description",
-    "Descriptions",
-    "check_description",
-    "check_tags",
-    "choose_dimensions",
-    "description_of_row",
-    "pair_up",
-]
-
 Description = Mapping[str, Mapping[str, Sequence[str]]]
 """Group of annotators -> dimension -> tags."""
 

@@ -93,31 +93,26 @@ class Facing(NamedTuple):
     amateur: str
 
 
-def _same(name: str, english: str) -> tuple[str, Facing]:
-    return name, Facing(english, name, name)
-
+_SAME: Final = {
+    "instrumentation": "Instrumentation",
+    "vocal_components": "Vocals",
+    "lyric_themes": "Lyric themes",
+    "song_purpose": "Purpose",
+    "culture_region": "Culture and region",
+    "target_audience": "Audience",
+    AUDIO_EFFECTS: "Audio effects",
+}
+"""Dimensions that both groups have under one name."""
 
 FACING: Final[Mapping[str, Facing]] = MappingProxyType(
-    dict(
-        [
-            (
-                "expressive_impact",
-                Facing("Expressive impact", "expressive_impact_singer_accompaniment", "expressive_impact_singer"),
-            ),
-            (
-                "emotional_impact",
-                Facing("Emotional impact", "emotional_impact_lyrics_melody", "emotional_impact_lyrics"),
-            ),
-            ("tempo", Facing("Tempo", "tempo_rhythm", "perception_of_tempo")),
-            _same("instrumentation", "Instrumentation"),
-            _same("vocal_components", "Vocals"),
-            _same("lyric_themes", "Lyric themes"),
-            _same("song_purpose", "Purpose"),
-            _same("culture_region", "Culture and region"),
-            _same("target_audience", "Audience"),
-            _same(AUDIO_EFFECTS, "Audio effects"),
-        ]
-    )
+    {
+        "expressive_impact": Facing(
+            "Expressive impact", "expressive_impact_singer_accompaniment", "expressive_impact_singer"
+        ),
+        "emotional_impact": Facing("Emotional impact", "emotional_impact_lyrics_melody", "emotional_impact_lyrics"),
+        "tempo": Facing("Tempo", "tempo_rhythm", "perception_of_tempo"),
+        **{name: Facing(english, name, name) for name, english in _SAME.items()},
+    }
 )
 """Name -> the dimensions of both groups that face each other.
 
@@ -493,21 +488,12 @@ def _cells(
         else None
         for column in values.T
     ]
-    for place, (key, member) in enumerate(zip(keys, inside.T, strict=True)):
+    for place, ((grouping, group), member) in enumerate(zip(keys, inside.T, strict=True)):
         clusters = None if test_options.groups is None else test_options.groups[member]
         spans = [(-1.0, 1.0)] * len(names)  # cosines
         intervals = mean_intervals(values[member], clusters, confidence=test_options.confidence, spans=spans)
         for name, interval, tested in zip(names, intervals, tests, strict=True):
-            cell = Cell(
-                *key,
-                name,
-                similarity=interval.estimate,
-                low=interval.low,
-                high=interval.high,
-                n=interval.n,
-                n_defined=interval.n_defined,
-                n_clusters=interval.n_clusters,
-            )
+            cell = Cell(grouping, group, name, *interval)
             if tested is not None:
                 cell = cell._replace(difference=tested[place].difference, p_value=tested[place].p_value)
             cells.append(cell)

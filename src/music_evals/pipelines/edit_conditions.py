@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import numpy.typing as npt
 
-from music_evals.annotations import Beats, Chords, EditConditions
+from music_evals.annotations import Chords, EditConditions
 from music_evals.audio.chroma import accompaniment_chroma
 from music_evals.audio.extraction import extract
 from music_evals.audio.io import Audio
@@ -74,7 +74,11 @@ def extract_conditions(audio: Audio, *, beats_per_bar: int = 4) -> EditCondition
     starts = [0, *(n for n in range(1, len(labels)) if labels[n] != labels[n - 1])]
     times = [*edges[starts], audio.duration_sec]
     chords = Chords(np.array([times[:-1], times[1:]]).T, tuple(labels[n] for n in starts))
-    return EditConditions(chords, beats, _downbeats(beats, chords, beats_per_bar))
+    # the first downbeat is that of the beats from which on chords change most often
+    changes = np.isin(beats.times_sec, chords.intervals_sec[1:, 0])
+    phases = range(min(beats_per_bar, len(changes)))
+    counts = [np.count_nonzero(changes[phase::beats_per_bar]) for phase in phases]
+    return EditConditions(chords, beats, beats.times_sec[int(np.argmax(counts)) :: beats_per_bar])
 
 
 def _nearest_triad(chroma: npt.NDArray[np.floating]) -> str:
@@ -85,14 +89,6 @@ def _nearest_triad(chroma: npt.NDArray[np.floating]) -> str:
     centred = mean - mean.mean()
     strengths = [np.roll(centred, -root)[list(steps)].sum() for steps in _TRIADS.values() for root in range(12)]
     return CHORD_LABELS[int(np.argmax(strengths))]
-
-
-def _downbeats(beats: Beats, chords: Chords, beats_per_bar: int) -> npt.NDArray[np.float64]:
-    times = beats.times_sec
-    changes = np.isin(times, chords.intervals_sec[1:, 0])
-    counts = [np.count_nonzero(changes[phase::beats_per_bar]) for phase in range(min(beats_per_bar, len(times)))]
-    downbeats: npt.NDArray[np.float64] = times[int(np.argmax(counts)) :: beats_per_bar]
-    return downbeats
 
 
 if not TYPE_CHECKING:

@@ -292,7 +292,11 @@ def _summary(tables: StudyTables, means: Rows) -> Iterator[dict[str, Any]]:
 
 def _ratios(tables: StudyTables, pairs: Rows, confidence: float, epsilon: float) -> Iterator[dict[str, Any]]:
     styles = _styles(tables)
-    without_editor = list(_pairs_without_editors(tables, epsilon))
+    editors = tables.edits["editor_id"]
+    without_editor = [  # the pairs of the study without each of them
+        _pairs_of(tables, {name: column[editors != editor] for name, column in tables.edits.items()}, epsilon)
+        for editor in np.unique(editors)
+    ]
     for style in [*styles, ALL_STYLES] if len(styles) > 1 else styles:
         chosen = [pair for pair in pairs if style in {pair["style"], ALL_STYLES}]
         for load in LOADS:
@@ -310,13 +314,6 @@ def _ratios(tables: StudyTables, pairs: Rows, confidence: float, epsilon: float)
                 "editor_ci_low": math.exp(by_editor[0]), "editor_ci_high": math.exp(by_editor[1]),
                 "n_editors": len(without_editor),
             }  # fmt: skip
-
-
-def _pairs_without_editors(tables: StudyTables, epsilon: float) -> Iterator[Rows]:
-    """Yield the pairs of the study without each editor."""
-    editors = tables.edits["editor_id"]
-    for editor in np.unique(editors):
-        yield _pairs_of(tables, {name: column[editors != editor] for name, column in tables.edits.items()}, epsilon)
 
 
 def _pairs_of(tables: StudyTables, edits: Table, epsilon: float) -> Rows:

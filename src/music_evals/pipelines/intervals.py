@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Sequence, Sized
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from music_evals.errors import PairCountError, UndefinedMetricWarning
+from music_evals.errors import NoDataError, PairCountError, UndefinedMetricWarning
 from music_evals.metrics.catalogue import CATALOGUE
 from music_evals.stats import Interval, mean_intervals
 
-__all__ = ["check_groups", "interval_of_rates", "intervals_of_means", "mean_of_defined", "report", "report_means"]
+
+def check_pairs(references: Sized, others: Sized, names: str, unit: str, nothing: str) -> None:
+    """Raise where references and `names`, one of each a `unit`, differ in number, or are empty: `nothing` says so."""
+    if len(references) != len(others):
+        raise PairCountError(
+            f"{len(references)} references and {len(others)} {names} do not pair up; give one of each {unit}"
+        )
+    if not len(references):
+        raise NoDataError(nothing)
 
 
 def check_groups(groups: npt.ArrayLike | None, n: int) -> npt.NDArray[Any] | None:
@@ -29,10 +37,7 @@ def check_groups(groups: npt.ArrayLike | None, n: int) -> npt.NDArray[Any] | Non
 def intervals_of_means(
     names: Sequence[str], columns: npt.NDArray[np.float64], groups: npt.ArrayLike | None, confidence: float
 ) -> list[Interval]:
-    """Return the mean of each column of shape (n, metrics), NaN left out, with its interval.
-
-    The ends stay within the range that the catalogue gives for a score of this name.
-    """
+    """Return the mean of each column of shape (n, metrics), NaN left out, with its interval in the metric's range."""
     known = [CATALOGUE.get(name) for name in names]
     spans = [(-np.inf, np.inf) if metric is None else (metric.low, metric.high) for metric in known]
     return mean_intervals(columns, groups, confidence=confidence, spans=spans)

@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from music_evals.errors import NoDataError, PairCountError, UndefinedMetricWarning, UnsupportedTypeError
+from music_evals.errors import UndefinedMetricWarning, UnsupportedTypeError
 from music_evals.lyrics.embeddings import DEFAULT_ENCODER, Embeddings, embed
 from music_evals.lyrics.patterns import split_sections
 from music_evals.lyrics.words import cut_words
@@ -24,7 +24,7 @@ from music_evals.metrics.lyric_content import (
     word_share,
 )
 from music_evals.pipelines.descriptions import EncoderLike, resolve_encoder
-from music_evals.pipelines.intervals import check_groups, mean_of_defined, report_means
+from music_evals.pipelines.intervals import check_groups, check_pairs, mean_of_defined, report_means
 from music_evals.stats.intervals import check_confidence
 
 __all__ = [
@@ -217,12 +217,8 @@ def evaluate_themes(
         Lyrics, n texts, with section headers or without.
     encoder
         As in `pipelines.descriptions.tag_semantic_similarity`. Nothing is computed without its weights.
-    groups
-        Cluster of each lyric, such as its theme, shape (n,); None makes each its own.
-    confidence
-        Nominal coverage of the interval, above 0 and below 1.
-    per_item
-        True adds the score of each lyric.
+    groups, confidence, per_item
+        As in `evaluate_diversity`; a cluster may be the theme of several lyrics.
 
     Returns
     -------
@@ -314,8 +310,5 @@ def pair_texts(references: Texts, generated: Texts) -> tuple[Sequence[str], Sequ
             if not isinstance(text, str):
                 raise UnsupportedTypeError(f"{name}[{index}] must be a text, got {type(text).__name__}")
         sides.append(texts)
-    if len(sides[0]) != len(sides[1]):
-        raise PairCountError(f"{len(sides[0])} references and {len(sides[1])} lyrics do not pair up; give one of each")
-    if not sides[0]:
-        raise NoDataError("no lyrics to judge; give at least one with its reference")
+    check_pairs(sides[0], sides[1], "lyrics", "a song", "no lyrics to judge; give at least one with its reference")
     return sides[0], sides[1]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 import numpy as np
@@ -257,7 +257,10 @@ def evaluate_lyrics(
     pairs = list(zip(*pair_texts(references, generated), strict=True))
     clusters = check_groups(groups, len(pairs))
     rows = [_score_at(index, *pair, options) for index, pair in enumerate(pairs)]
-    _warn_of_no_chinese(rows)
+    notes = [(index, note) for index, row in enumerate(rows) for note in row.notes if note in WITHOUT_CHINESE]
+    if notes:
+        msg = f"{len(notes)} of {len(rows)} lyrics, the first is generated[{notes[0][0]}]: {notes[0][1]}"
+        warnings.warn(msg, NoChineseWarning, stacklevel=2)
     own_rhymes = callable(options.get("rhyme"))  # needs no extra, as the dictionary of words does
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UndefinedMetricWarning)  # means say how many are defined
@@ -281,14 +284,6 @@ def _score_at(index: int, reference: str, generated: str, options: Mapping[str, 
         raise located(error, f"references[{index}]") from error
     except UnsupportedTypeError as error:
         raise located(error, f"pair {index}") from error
-
-
-def _warn_of_no_chinese(rows: Sequence[LyricStructure]) -> None:
-    notes = [(index, note) for index, row in enumerate(rows) for note in row.notes if note in WITHOUT_CHINESE]
-    if notes:
-        index, note = notes[0]
-        msg = f"{len(notes)} of {len(rows)} lyrics, the first is generated[{index}]: {note}"
-        warnings.warn(msg, NoChineseWarning, stacklevel=3)  # the caller of evaluate_lyrics
 
 
 def _check_contents(

@@ -31,9 +31,7 @@ from music_evals.deprecation import module_getattr
 from music_evals.errors import (
     InvalidInputError,
     MusicEvalsError,
-    NoDataError,
     NotComparableError,
-    PairCountError,
     UndefinedMetricWarning,
     UnknownNameError,
     UnsupportedTypeError,
@@ -41,7 +39,7 @@ from music_evals.errors import (
 )
 from music_evals.metrics.arrays import MUSECPEVAL, OF_AUTHORS
 from music_evals.metrics.catalogue import AUXILIARY, PRESERVATION_METRICS, metric_of
-from music_evals.pipelines.intervals import check_groups, report_means
+from music_evals.pipelines.intervals import check_groups, check_pairs, report_means
 from music_evals.pipelines.preservation_features import (
     FACETS,
     OFFICIAL_BACKENDS,
@@ -361,12 +359,8 @@ def _pair_up(
                 f"{name} must be a list of sources, got {type(side).__name__}; put a single one into a list"
             )
     first, second = list(references), list(predictions)
-    if len(first) != len(second):
-        raise PairCountError(
-            f"{len(first)} references and {len(second)} predictions do not pair up; give one of each a pair"
-        )
-    if not first:
-        raise NoDataError("there are no pairs to score; give at least one reference and its prediction")
+    nothing = "there are no pairs to score; give at least one reference and its prediction"
+    check_pairs(first, second, "predictions", "a pair", nothing)
     for name, side in {"references": first, "predictions": second}.items():
         for index, source in enumerate(side):
             try:
@@ -379,10 +373,7 @@ def _pair_up(
 def _at_one_level(
     reference: Features, estimate: Features, settings: Settings
 ) -> tuple[Features, Features, tuple[str, ...]]:
-    """Return features with the beats of both sides counted at one metrical level, where `corrected` asks for it.
-
-    And a remark for each side whose beats were counted again.
-    """
+    """Return features with the beats of both sides at one metrical level, if `corrected`, and remarks on new counts."""
     if settings.variant != "corrected" or reference.beats is None or estimate.beats is None:
         return reference, estimate, ()
     notes = []

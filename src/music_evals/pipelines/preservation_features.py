@@ -39,23 +39,6 @@ from music_evals.numerics import n_threads
 from music_evals.pipelines.score_features import score_features, score_remarks
 from music_evals.symbolic.files import READERS, read_score
 
-__all__ = [
-    "FACETS",
-    "OFFICIAL_BACKENDS",
-    "OFFICIAL_POLICY",
-    "Settings",
-    "Source",
-    "SourceLoader",
-    "SourceValue",
-    "check_options",
-    "facet_auxiliary",
-    "load_features",
-    "measure",
-    "modality",
-    "select_auxiliary",
-    "select_metrics",
-]
-
 
 class _Measure(NamedTuple):
     """A function of `metrics` with the options that make a metric of it."""
@@ -87,10 +70,8 @@ _NAMED: Final[Mapping[str, _Measure]] = MappingProxyType(
 
 
 def measure(name: str, variant: str, end_sec: float) -> tuple[Callable[..., float], dict[str, Any]]:
-    """Return the function behind a main or auxiliary metric, and the keyword arguments that make it this one.
-
-    A function that has `end_sec` is given the end of the reference; the others read it off their annotations.
-    """
+    """Return the function behind a main or auxiliary metric, and the keyword arguments that make it this one."""
+    # one that has `end_sec` is given the end of the reference; the others read it off their annotations
     entry = _NAMED.get(name) or _Measure(CATALOGUE[name].facet, name, {})
     function = getattr(importlib.import_module(f"music_evals.metrics.{entry.module}"), entry.function)
     span = {"end_sec": end_sec} if "end_sec" in _keywords(function) and variant not in OF_AUTHORS else {}
@@ -124,17 +105,11 @@ def check_options(options: Mapping[str, Any], scores: Iterable[str], variant: st
         for option, value in chosen.items():
             if option not in free:
                 raise UnknownNameError(kind, str(option), free)
-            _check_option(name, option, value)
-
-
-def _check_option(name: str, option: str, value: Any) -> None:
-    if option == "align":
-        if value not in ALIGNMENTS:
-            raise UnknownNameError("alignment", str(value), ALIGNMENTS)
-        return
-    accepts, expected = _ACCEPTED.get(option, (None, ""))
-    if accepts is not None and not accepts(value):
-        raise InvalidInputError(f"option {option} of {name} must be {expected}, got {value!r}")
+            if option == "align" and value not in ALIGNMENTS:
+                raise UnknownNameError("alignment", str(value), ALIGNMENTS)
+            accepts, expected = _ACCEPTED.get(option, (None, ""))
+            if accepts is not None and not accepts(value):
+                raise InvalidInputError(f"option {option} of {name} must be {expected}, got {value!r}")
 
 
 def _is_number(value: Any, kind: type = numbers.Real) -> bool:
@@ -162,10 +137,8 @@ _ACCEPTED: Final[Mapping[str, tuple[Callable[[Any], bool], str]]] = MappingProxy
 
 
 def select_metrics(names: Iterable[str] | None, variant: str) -> tuple[str, ...]:
-    """Return the metrics that are asked for, by name or facet, in the order of the variant's; None for all of these.
-
-    Auxiliary metrics are metrics where they are named, but of a release.
-    """
+    """Return the metrics that are asked for, by name or facet, in the order of the variant's; None for all of these."""
+    # auxiliary metrics are metrics where they are named, but of a release
     own = RELEASES.get(variant, tuple(PRESERVATION_METRICS))
     if names is None:
         return own
@@ -177,10 +150,8 @@ def select_metrics(names: Iterable[str] | None, variant: str) -> tuple[str, ...]
 
 
 def select_auxiliary(names: Iterable[str] | bool, metrics: Iterable[str], variant: str) -> tuple[str, ...]:  # noqa: FBT001
-    """Return the auxiliary metrics that are asked for, in the order of `AUXILIARY`; True for all of the facets.
-
-    One that is among the metrics is no auxiliary metric of theirs; a release has none.
-    """
+    """Return the auxiliary metrics that are asked for, in the order of `AUXILIARY`; True for all of the facets."""
+    # one that is among the metrics is no auxiliary metric of theirs; a release has none
     if variant in RELEASES:
         return select_names(() if isinstance(names, bool) else names, (), f"auxiliary metric of {variant}")
     if isinstance(names, bool):

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-__all__ = ["suffix_of"]
-
 _SIGNS = {
     b"RIFF": ".wav",
     b"fLaC": ".flac",

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from music_evals.annotations import DIMENSIONS, GROUPS, SCORED
-from music_evals.errors import InvalidTagsError, NoDataError, PairCountError, UndefinedMetricWarning, located
+from music_evals.errors import InvalidTagsError, UndefinedMetricWarning, located
 from music_evals.lyrics.embeddings import DEFAULT_ENCODER, Embeddings, embed
 from music_evals.lyrics.tag_groups import fold_tag
 from music_evals.metrics.semantics import SemanticSimilarity, check_options, semantic_similarity
@@ -24,7 +24,7 @@ from music_evals.pipelines.descriptions import (
     evaluate_descriptions,
     resolve_encoder,
 )
-from music_evals.pipelines.intervals import check_groups, report_means
+from music_evals.pipelines.intervals import check_groups, check_pairs, report_means
 from music_evals.stats import mean_interval
 from music_evals.stats.intervals import check_confidence
 
@@ -116,12 +116,8 @@ def evaluate_tags(
     dimensions
         Group -> dimensions to score. None takes those of table 2 (`annotations.SCORED`) that any song names on either
         side.
-    groups
-        Cluster of each song for the intervals, shape (n,); None makes each song its own.
-    confidence
-        Nominal coverage of the intervals, above 0 and below 1.
-    per_item
-        True adds the scores of each song.
+    groups, confidence, per_item
+        As in `pipelines.descriptions.evaluate_descriptions`.
 
     Returns
     -------
@@ -152,12 +148,8 @@ def evaluate_tags(
     check_confidence(confidence)
     check_options(aggregation, empty, normalize_by_self=normalize_by_self)
     options: dict[str, Any] = {"aggregation": aggregation, "normalize_by_self": normalize_by_self, "empty": empty}
-    if len(generated) != len(references):
-        raise PairCountError(
-            f"{len(references)} references and {len(generated)} predictions do not pair up; give one of each a song"
-        )
-    if not len(references):
-        raise NoDataError("no songs to judge; give at least one list of tags and its reference")
+    nothing = "no songs to judge; give at least one list of tags and its reference"
+    check_pairs(references, generated, "predictions", "a song", nothing)
     first: list[Any] = [check_item(item, f"predictions[{i}]") for i, item in enumerate(generated)]
     second: list[Any] = [check_item(item, f"references[{i}]") for i, item in enumerate(references)]
     form = _common_form(first, second)

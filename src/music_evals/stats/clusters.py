@@ -14,26 +14,6 @@ import numpy.typing as npt
 
 from music_evals.errors import InvalidInputError, PairCountError
 
-__all__ = [
-    "BinPairs",
-    "Divergence",
-    "Floats",
-    "Integers",
-    "bin_counts",
-    "blocks",
-    "check_bins",
-    "check_count",
-    "check_groups",
-    "evaluate",
-    "generator",
-    "move",
-    "random_bits",
-    "random_bytes",
-    "swap_items",
-    "swap_moves",
-    "swap_units",
-]
-
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 

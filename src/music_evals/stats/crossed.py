@@ -168,6 +168,8 @@ def crossed_estimate(
         An influence that is not finite while the estimate is, or an option out of range.
 
     """
+    from scipy.special import stdtr
+
     check_confidence(confidence)
     moved = np.asarray(influences, dtype=np.float64)
     (listener_codes, n_listeners), (item_codes, n_items) = (
@@ -185,7 +187,8 @@ def crossed_estimate(
     least = min(n_listeners, n_items) - 1
     df = max(least, variance**2 / (by_listener**2 / (n_listeners - 1) + by_item**2 / (n_items - 1)))
     reach = float(student(float(df), confidence)) * variance**0.5
-    p_value = _p_value((estimate - nothing) / variance**0.5, df)
+    # two-sided, of Student's t
+    p_value = float(2 * stdtr(df, -abs((estimate - nothing) / variance**0.5)))
     return Crossed(estimate, estimate - reach, estimate + reach, p_value, n, n_listeners, n_items)
 
 
@@ -193,9 +196,3 @@ def _variance(influences: Floats, clusters: npt.NDArray[np.int64]) -> float:
     sums = np.bincount(clusters, influences)
     count = len(np.unique(clusters))
     return float(count / (count - 1) * (sums**2).sum())
-
-
-def _p_value(t: float, df: float) -> float:
-    from scipy.special import stdtr
-
-    return float(2 * stdtr(df, -abs(t)))

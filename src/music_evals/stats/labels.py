@@ -94,7 +94,14 @@ def label_mean_tests(
 
     """
     scores, carried = np.asarray(values, dtype=np.float64), np.asarray(labels, dtype=bool)
-    _check_shapes(scores, carried)
+    if scores.ndim != 1 or carried.ndim != 2:
+        raise InvalidInputError(
+            f"values must have shape (n,) and labels (n, n_labels), got {scores.shape} and {carried.shape}"
+        )
+    if len(scores) != len(carried):
+        raise PairCountError(f"values and labels must be of the same items, got {len(scores)} and {len(carried)}")
+    if np.isinf(scores).any():
+        raise InvalidInputError("values must be finite or NaN, got an infinite one; a mean of it says nothing")
     check_count(n_resamples, "n_resamples")
     rng = generator(seed)
     codes, n_clusters = check_groups(groups, len(scores))
@@ -105,17 +112,6 @@ def label_mean_tests(
     has_items = counts > 0
     clusters = _Clusters(np.asarray(sums[has_items], dtype=np.float64), counts[has_items])
     return clusters.tests(members[has_items].T, n_resamples, rng)
-
-
-def _check_shapes(scores: Floats, carried: npt.NDArray[np.bool_]) -> None:
-    if scores.ndim != 1 or carried.ndim != 2:
-        raise InvalidInputError(
-            f"values must have shape (n,) and labels (n, n_labels), got {scores.shape} and {carried.shape}"
-        )
-    if len(scores) != len(carried):
-        raise PairCountError(f"values and labels must be of the same items, got {len(scores)} and {len(carried)}")
-    if np.isinf(scores).any():
-        raise InvalidInputError("values must be finite or NaN, got an infinite one; a mean of it says nothing")
 
 
 def _cluster_labels(carried: npt.NDArray[np.bool_], codes: Integers, n_clusters: int) -> npt.NDArray[np.bool_]:

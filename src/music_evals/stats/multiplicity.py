@@ -17,8 +17,6 @@ import numpy.typing as npt
 
 from music_evals.errors import InvalidInputError
 
-__all__ = ["ERROR_RATE", "benjamini_hochberg", "holm", "verdict"]
-
 ERROR_RATE: Final = 0.05
 """Of all the intervals of a hypothesis together: of k parts each has a confidence of 1 - 0.05 / k (Bonferroni)."""
 
@@ -97,11 +95,9 @@ def benjamini_hochberg(p_values: npt.ArrayLike) -> npt.NDArray[np.float64]:
 
 
 def verdict(intervals: Sequence[tuple[float | None, float | None]], *, every: bool) -> str:
-    """Return what intervals of differences, claimed to be above 0, say of a hypothesis.
-
-    Where all must hold it is supported when every interval lies above 0, and contradicted when one lies below. Where
-    one is enough it is supported when one lies above, and contradicted when all lie below. Ends of None are unknown.
-    """
+    """Return what intervals of differences, claimed to be above 0, say of a hypothesis; ends of None are unknown."""
+    # Where all must hold it is supported when every interval lies above 0, and contradicted when one lies below. Where
+    # one is enough it is supported when one lies above, and contradicted when all lie below.
     if not intervals:
         return "untested"
     above = [low is not None and low > 0 for low, _ in intervals]

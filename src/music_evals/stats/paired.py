@@ -51,16 +51,6 @@ from music_evals.stats.intervals import intervals_of_rows, sums_of_clusters
 from music_evals.stats.resampling import bias_corrected, check_options, resampled_histograms
 from music_evals.stats.sign_flips import TIE_TOLERANCE, SignFlips
 
-__all__ = [
-    "NOT_COMPARED",
-    "PairedTest",
-    "PairedTests",
-    "paired_mean_test",
-    "paired_mean_tests",
-    "paired_tests_of_systems",
-    "swap_test_divergence",
-]
-
 _MOST_DIFFERENCES = 1 << 18  # of pairs and items worked out at once: 2 MB, which stay near the processor
 
 

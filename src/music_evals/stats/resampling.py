@@ -56,15 +56,6 @@ from music_evals.stats.intervals import (
     weights_of_clusters,
 )
 
-__all__ = [
-    "bias_corrected",
-    "bootstrap_divergence",
-    "check_options",
-    "null_divergence",
-    "null_divergences",
-    "resampled_histograms",
-]
-
 
 def bootstrap_divergence(
     bins_reference: npt.ArrayLike,
@@ -256,20 +247,6 @@ def _check_bin_pairs(
     return BinPairs(reference, estimate, *check_groups(groups, len(reference)), n_bins)
 
 
-def _draw_clusters(rng: np.random.Generator, n_clusters: int, n_resamples: int) -> Iterator[Integers]:
-    """Yield drawn cluster numbers, shape (rows, n_clusters), until there are `n_resamples` rows."""
-    if n_clusters < 2:
-        return
-    for rows in blocks(n_resamples, n_clusters):
-        yield rng.integers(0, n_clusters, size=(rows, n_clusters))
-
-
-def _times(choices: Integers) -> Floats:
-    """Return how often each cluster was drawn in each resample, shape (rows, clusters)."""
-    places = choices + np.arange(len(choices))[:, None] * choices.shape[1]
-    return np.bincount(places.ravel(), minlength=choices.size).reshape(choices.shape).astype(np.float64)
-
-
 def bias_corrected(
     observed: float, resampled: Floats, clusters: tuple[Integers, int], confidence: float
 ) -> tuple[float, float, float]:
@@ -293,15 +270,19 @@ def resampled_histograms(
     codes, n_clusters = clusters
     if n_clusters < len(codes):
         counts = _stacked_counts(sides, codes, (size, n_clusters))
-        for choices in _draw_clusters(rng, n_clusters, n_resamples):
-            yield _weigh(counts, _times(choices), len(sides))
+        for rows in blocks(n_resamples, n_clusters) if n_clusters > 1 else ():
+            choices = rng.integers(0, n_clusters, size=(rows, n_clusters))
+            # how often each cluster was drawn in each resample, shape (rows, clusters)
+            places = choices + np.arange(rows)[:, None] * n_clusters
+            times = np.bincount(places.ravel(), minlength=choices.size).reshape(choices.shape)
+            yield _weigh(counts, times.astype(np.float64), len(sides))
         return
     # Each item is a cluster. Items with the same bins are alike, so their numbers in a resample are multinomial: the
     # cost goes with the number of different bins, not with the number of items, and the law is the same.
     numbers = functools.reduce(lambda number, side: number * size + side, sides)
-    _, places, frequencies = np.unique(numbers, return_index=True, return_counts=True)
-    counts = _stacked_counts([side[places] for side in sides], np.arange(len(places)), (size, len(places)))
-    for rows in blocks(n_resamples, max(len(places), size)):
+    _, firsts, frequencies = np.unique(numbers, return_index=True, return_counts=True)
+    counts = _stacked_counts([side[firsts] for side in sides], np.arange(len(firsts)), (size, len(firsts)))
+    for rows in blocks(n_resamples, max(len(firsts), size)):
         times = rng.multinomial(len(codes), frequencies / len(codes), size=rows)
         yield _weigh(counts, times, len(sides))
 

@@ -9,8 +9,6 @@ import numpy.typing as npt
 
 from music_evals.stats.clusters import Floats, Integers, generator, random_bytes
 
-__all__ = ["EXACT_MEAN_CLUSTERS", "TIE_TOLERANCE", "SignFlips"]
-
 EXACT_MEAN_CLUSTERS = 20
 """Up to here all 2^(c-1) sign patterns of sums are listed: half a million numbers, some milliseconds."""
 

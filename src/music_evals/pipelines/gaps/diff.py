@@ -10,8 +10,6 @@ import numpy.typing as npt
 from music_evals.errors import PairCountError
 from music_evals.symbolic import noteseq
 
-__all__ = ["CHANGES", "NoteChange", "NoteDiff", "diff_notes"]
-
 CHANGES: Final = ("kept", "missed", "extra")
 """What may become of a note, in the order in which it is said."""
 
@@ -19,16 +17,11 @@ CHANGES: Final = ("kept", "missed", "extra")
 class NoteChange(NamedTuple):
     """One note of the true middle or of the candidate."""
 
-    kind: str
-    """One of `CHANGES`."""
-    onset: int
-    """Steps from the start of the middle."""
-    duration: int
-    """In steps; of a kept note, the length that the candidate gives it."""
-    pitch: int
-    """MIDI number, 0..127."""
-    true_duration: int | None = None
-    """Of a kept note: the length of the true one, in steps."""
+    kind: str  # one of `CHANGES`
+    onset: int  # steps from the start of the middle
+    duration: int  # in steps; of a kept note, the length that the candidate gives it
+    pitch: int  # MIDI number, 0..127
+    true_duration: int | None = None  # of a kept note: the length of the true one, in steps
 
 
 @dataclasses.dataclass(frozen=True)

@@ -20,18 +20,6 @@ from music_evals.protocols import Inpainter
 from music_evals.symbolic import noteseq
 from music_evals.symbolic.encodings import factorized
 
-__all__ = [
-    "SKETCHES",
-    "Followed",
-    "SketchInpainter",
-    "Sketched",
-    "drawn_sketch",
-    "end_locked",
-    "followed",
-    "hide_gap",
-    "sketched",
-]
-
 SKETCHES: Final = ("rhythm", "contour")
 """What can be sketched: onsets and lengths, or pitches in their order."""
 
@@ -43,12 +31,9 @@ Entries = tuple[tuple[int, ...] | None, ...]
 class Followed(NamedTuple):
     """How much of a sketch is in a middle."""
 
-    matched: int
-    """Of a rhythm, onsets that are where they were drawn; of a contour, pitches that have their place in the order."""
-    sketched: int
-    """Onsets or pitches of the sketch."""
-    others: int
-    """Onsets elsewhere; pitches beyond those that were drawn."""
+    matched: int  # of a rhythm, onsets that are where they were drawn; of a contour, pitches that have their place
+    sketched: int  # onsets or pitches of the sketch
+    others: int  # onsets elsewhere; pitches beyond those that were drawn
 
     @property
     def kept(self) -> int:
@@ -72,18 +57,7 @@ class SketchInpainter(Inpainter, Protocol):
 
 
 class Sketched:
-    """An inpainter with a sketch that all its middles follow; a `protocols.Inpainter`.
-
-    It cannot say how likely a middle is: no model defines that for a sketch.
-
-    Parameters
-    ----------
-    inpainter
-        What fills the gap.
-    sketch
-        What it is given as ``sketches``, such as a `models.sketchnet.Sketch`.
-
-    """
+    """An inpainter with a sketch that all its middles follow; no model says how likely a middle is for a sketch."""
 
     def __init__(self, inpainter: SketchInpainter, sketch: Any) -> None:
         self.inpainter, self.sketch = inpainter, sketch

@@ -21,38 +21,19 @@ if TYPE_CHECKING:
     from music_evals.protocols import GapLimits
     from music_evals.symbolic.measures import MeterMap
 
-__all__ = ["Stretch", "cut_stretch"]
-
 _MEASURE = MUSIB_LAYOUT.steps_per_measure
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Stretch:
-    """A gap and what a model is shown around it, in steps of six a quarter.
+    """A gap and what a model is shown around it, in steps of six a quarter."""
 
-    Parameters
-    ----------
-    tokens
-        NoteSeq tokens, shape (steps,), values 0..129. What stands in the gap is the truth, if there is one.
-    hidden
-        Which steps a model may not see, shape (steps,).
-    gap
-        Steps of the gap, the locked notes in it included.
-    origin_tick
-        Tick of the first step on the tune's own grid; negative where rests were put before a pickup.
-    bar_lines
-        Steps at which measures start, and the end of the last.
-    remarks
-        What a reader should know of it, a sentence each.
-
-    """
-
-    tokens: Tokens
-    hidden: npt.NDArray[np.bool_]
-    gap: slice
-    origin_tick: int
-    bar_lines: tuple[int, ...]
-    remarks: tuple[str, ...] = ()
+    tokens: Tokens  # of NoteSeq, shape (steps,), values 0..129; what stands in the gap is the truth, if there is one
+    hidden: npt.NDArray[np.bool_]  # which steps a model may not see, shape (steps,)
+    gap: slice  # its steps, those of locked notes included
+    origin_tick: int  # of the first step on the tune's own grid; negative where rests were put before a pickup
+    bar_lines: tuple[int, ...]  # steps at which measures start, and the end of the last
+    remarks: tuple[str, ...] = ()  # what a reader should know of it, a sentence each
 
 
 class _Place(NamedTuple):
@@ -139,10 +120,8 @@ def _place(bars: MeterMap, start: int, stop: int) -> _Place:
 
 
 def _around(place: _Place, limits: GapLimits, name: str, context: int | None) -> tuple[int, int, list[int], list[str]]:
-    """Return the first tick, the end and the bar lines of what a model of any gap is shown, and remarks.
-
-    `context` measures are shown on each side where the tune has them; None shows as many as there is room for.
-    """
+    """Return the first tick, the end and the bar lines of what a model of any gap is shown, and remarks."""
+    # `context` measures are shown on each side where the tune has them; None shows as many as there is room for
     _check_gap(place, limits, name)
     before = [line for line in place.lines if line <= place.start][::-1]
     after = [line for line in place.lines if line >= place.stop]

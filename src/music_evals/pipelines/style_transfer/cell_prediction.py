@@ -13,17 +13,10 @@ import numpy as np
 import numpy.typing as npt
 
 from music_evals.annotations import PianoRoll
-from music_evals.errors import (
-    InvalidInputError,
-    MusicEvalsError,
-    NoDataError,
-    PairCountError,
-    UnknownNameError,
-    located,
-)
+from music_evals.errors import InvalidInputError, MusicEvalsError, UnknownNameError, located
 from music_evals.metrics.catalogue import CELL_SCORES
 from music_evals.metrics.cell_prediction import CellCounts, cell_scores, count_cells
-from music_evals.pipelines.intervals import check_groups, report_means
+from music_evals.pipelines.intervals import check_groups, check_pairs, report_means
 from music_evals.protocols import CellPredictor
 from music_evals.stats.intervals import check_confidence
 
@@ -88,12 +81,8 @@ def evaluate_cells(
     check_confidence(confidence)
     if average not in AVERAGES:
         raise UnknownNameError("average", average, AVERAGES)
-    if len(references) != len(estimates):
-        raise PairCountError(
-            f"{len(references)} references and {len(estimates)} estimates do not pair up; give one of each a piece"
-        )
-    if not len(references):
-        raise NoDataError("there are no pieces to score; give at least one roll and its prediction")
+    nothing = "there are no pieces to score; give at least one roll and its prediction"
+    check_pairs(references, estimates, "estimates", "a piece", nothing)
     clusters = check_groups(groups, len(references))
     counts = [_count(i, *pair) for i, pair in enumerate(zip(references, estimates, strict=True))]
     items = [cell_scores(count) for count in counts]
@@ -162,19 +151,15 @@ def evaluate_predictor(
         )
         for item, own in zip(items, scores.pop("per_item"), strict=True):
             item.update({name_hidden(name, steps): value for name, value in own.items()})
-        result |= {_hidden_key(key, steps): value for key, value in scores.items()}
+        for key, value in scores.items():
+            name = max((name for name in CELL_SCORES if key.startswith(name)), key=len)
+            result[name_hidden(name, steps) + key[len(name) :]] = value
     return result | ({"per_item": items} if per_item else {})
 
 
 def name_hidden(name: str, steps: int) -> str:
     """Return what a score is called where steps on either side are hidden."""
     return f"{name}_hidden_{steps}" if steps else name
-
-
-def _hidden_key(key: str, steps: int) -> str:
-    """Return a key of a report, its score under another name."""
-    name = max((name for name in CELL_SCORES if key.startswith(name)), key=len)
-    return name_hidden(name, steps) + key[len(name) :]
 
 
 def _count(index: int, reference: npt.ArrayLike, estimate: npt.ArrayLike) -> CellCounts:

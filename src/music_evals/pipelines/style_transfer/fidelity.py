@@ -26,12 +26,12 @@ import numpy.typing as npt
 
 from music_evals.annotations import Arrangement, PianoRoll
 from music_evals.deprecation import module_getattr
-from music_evals.errors import InvalidInputError, NoDataError, PairCountError, UnknownNameError, UnreadableFileError
+from music_evals.errors import InvalidInputError, NoDataError, UnknownNameError, UnreadableFileError
 from music_evals.files import parse_json
 from music_evals.metrics.catalogue import MELODY_SCORES
 from music_evals.metrics.divergence import jensen_shannon
 from music_evals.metrics.style_classifier import StyleClassifier
-from music_evals.pipelines.intervals import check_groups, report, report_means
+from music_evals.pipelines.intervals import check_groups, check_pairs, report, report_means
 from music_evals.pipelines.preservation import evaluate_preservation
 from music_evals.pipelines.style_transfer.histograms import (
     CLASSIFIER_FEATURES,
@@ -268,14 +268,10 @@ def evaluate_melody(
         The inputs.
     estimates
         The outputs in the same order, each on the grid of its input.
-    groups
-        Cluster of each piece, shape (n,); None makes each piece its own.
-    confidence
-        Nominal coverage of the intervals.
+    groups, confidence, per_item
+        As in `evaluate_style`, of pairs of pieces.
     bpm
         Tempo of both, quarters a minute: the metrics of preservation know seconds, and frames of 23 ms.
-    per_item
-        True adds the scores of each piece.
 
     Returns
     -------
@@ -297,10 +293,8 @@ def evaluate_melody(
         A score is NaN because no piece defines it.
 
     """
-    if len(references) != len(estimates):
-        raise PairCountError(f"{len(references)} references and {len(estimates)} estimates do not pair up")
-    if not len(references):
-        raise NoDataError("there are no pieces to score; give at least one arrangement and its output")
+    nothing = "there are no pieces to score; give at least one arrangement and its output"
+    check_pairs(references, estimates, "estimates", "a piece", nothing)
     clusters = _codes(groups, len(references))
     items = [
         melody_scores(arrangement.melody, output.merged)

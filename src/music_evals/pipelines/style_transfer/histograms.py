@@ -19,8 +19,6 @@ from music_evals.errors import InvalidInputError
 from music_evals.metrics.divergence import histogram_bins, n_bins
 from music_evals.symbolic.encodings.piano_rolls import roll_notes
 
-__all__ = ["CLASSIFIER_FEATURES", "HISTOGRAMS", "classifier_features", "roll_histograms", "stretches"]
-
 Floats = npt.NDArray[np.float64]
 
 POSITIONS: Final = 24

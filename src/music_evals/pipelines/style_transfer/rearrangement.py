@@ -199,7 +199,18 @@ def prepare(
     """
     index = pick_melody(score, melody)
     if not any_meter:
-        _check_meters(score)
+        meters = list(score.time_signatures)
+        # a pickup: a short bar, and the first whole one where it ends
+        ends = [round(meter.quarters * score.ticks_per_quarter) for meter in meters[:1]]
+        has_pickup = len(meters) > 1 and meters[0].quarters < meters[1].quarters and meters[1].tick in ends
+        for meter in meters[has_pickup:]:
+            if (meter.numerator, meter.denominator) not in METERS:
+                known = ", ".join(f"{upper}/{lower}" for upper, lower in sorted(METERS))
+                raise InvalidInputError(
+                    f"the piece is in {meter.numerator}/{meter.denominator} from tick {meter.tick} on; models have "
+                    f"learnt from music in 4/4, some in 3/4. Give a piece in {known}, or ask for it all the same with "
+                    "`any_meter=True`"
+                )
     ticks = math.lcm(score.ticks_per_quarter, steps_per_quarter)
     fine = quantize(score, ticks if ticks <= MAX_TICKS_PER_QUARTER else math.lcm(_FINE_TICKS, steps_per_quarter))
     drums = [voice for voice in range(len(score.voices)) if _is_drums(score, voice)]
@@ -288,22 +299,6 @@ def _swept(
 def _at_once(prepared: Prepared, model: StyleTransfer, rng: np.random.Generator) -> Iterator[Written]:
     output = model.transfer(prepared.arrangement, rng=rng)
     yield Written(prepared, 1, 1, None, lambda: output)
-
-
-def _check_meters(score: Score) -> None:
-    """Raise for a meter that models hardly know."""
-    meters = list(score.time_signatures)
-    # a pickup: a short bar, and the first whole one where it ends
-    ends = [round(meter.quarters * score.ticks_per_quarter) for meter in meters[:1]]
-    has_pickup = len(meters) > 1 and meters[0].quarters < meters[1].quarters and meters[1].tick in ends
-    for meter in meters[has_pickup:]:
-        if (meter.numerator, meter.denominator) not in METERS:
-            known = ", ".join(f"{upper}/{lower}" for upper, lower in sorted(METERS))
-            raise InvalidInputError(
-                f"the piece is in {meter.numerator}/{meter.denominator} from tick {meter.tick} on; models have learnt "
-                f"from music in 4/4, some in 3/4. Give a piece in {known}, or ask for it all the same with "
-                "`any_meter=True`"
-            )
 
 
 def _named_voice(score: Score, melody: str, listed: str) -> int | None:
