@@ -24,7 +24,6 @@ from music_evals.errors import (
 from music_evals.locations import (
     LISTED_FROM,
     Remote,
-    check_local,
     fetched,
     files_below,
     fingerprints,
@@ -147,11 +146,6 @@ class TestMeaning:
                 resolve(there, text)
         with pytest.raises(InvalidInputError, match="is no path below https://host"):
             resolve(there, "/etc/passwd")
-
-    def test_what_must_be_a_path(self):
-        check_local("results", "out")
-        with pytest.raises(InvalidInputError, match="`out`"):
-            check_local("s3://bucket/results", "out")
 
 
 class TestFolders:

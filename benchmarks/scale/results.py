@@ -29,10 +29,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from music_evals.benchmark.load import load_results
-from music_evals.benchmark.outputs import RECORDS
 from music_evals.benchmark.records import RecordStore, read_records, records_at
 from music_evals.benchmark.rows import PairJob
-from music_evals.benchmark.run import Settings
+from music_evals.benchmark.run import RECORDS, Settings
 from music_evals.benchmark.tasks.preservation.pairs import MusicFile, Pair, PairSet
 from music_evals.benchmark.tasks.preservation.task import PRESERVATION
 from music_evals.metrics.catalogue import PRESERVATION_METRICS

@@ -24,7 +24,6 @@ __all__ = [
     "SCHEMES",
     "Location",
     "Remote",
-    "check_local",
     "exists",
     "fetched",
     "files_below",
@@ -96,12 +95,6 @@ def resolve(folder: Location, text: str) -> Location:
     if isinstance(place, Path) or (place.scheme == "memory" != folder.scheme):
         raise InvalidInputError(f"{text}: a manifest at a URL cannot name files of this machine; give a URL or a path")
     return place
-
-
-def check_local(text: str | os.PathLike[str], setting: str) -> None:
-    """Raise where a setting is a URL and must be a path."""
-    if isinstance(place := location(text), Remote):
-        raise InvalidInputError(f"`{setting}` must be a path, on this machine or a shared file system; got {place}")
 
 
 def files_below(folder: Location) -> Iterator[tuple[PurePath, Location]]:

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from music_evals.benchmark.records import RecordStore, dump_json, read_records
+from music_evals.benchmark.columns import dump_json
+from music_evals.benchmark.records import RecordStore, read_records
 
 
 def write_json_lines(path: Path, *blocks: Iterable[Mapping[str, Any]]) -> Path:

@@ -17,7 +17,8 @@ from music_evals.benchmark.records import RecordStore, read_records, rows_in_mem
 from music_evals.benchmark.results import build_results
 from music_evals.benchmark.rows import PairJob
 from music_evals.benchmark.run import Job, Settings, record
-from music_evals.benchmark.scores import UNKNOWN, ScoreMatrix, read_scores
+from music_evals.benchmark.score_table import UNKNOWN, ScoreMatrix
+from music_evals.benchmark.scores import read_scores
 from music_evals.benchmark.tables import text_report
 from music_evals.benchmark.tasks.inpainting import task as inpainting
 from music_evals.benchmark.tasks.inpainting.report import render_report

@@ -18,7 +18,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from music_evals.benchmark import records as module
-from music_evals.benchmark.records import RecordStore, dump_json, read_records, records_at, rows_in_memory
+from music_evals.benchmark.columns import dump_json
+from music_evals.benchmark.records import RecordStore, read_records, records_at, rows_in_memory
 from music_evals.errors import CorruptRecordsError, OtherRunError, OutputError
 from music_evals.files import write_atomically
 

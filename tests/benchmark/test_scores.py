@@ -13,14 +13,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from music_evals.benchmark import records, results, scores
+from music_evals.benchmark import records, results, score_table, scores
 from music_evals.benchmark.aggregate import Resampling, table_of_scores
+from music_evals.benchmark.columns import Categorical
 from music_evals.benchmark.contents import caveats, n_failures
 from music_evals.benchmark.load import load_results
 from music_evals.benchmark.records import RecordStore, read_records
 from music_evals.benchmark.results import build_results
 from music_evals.benchmark.run import Settings, record
-from music_evals.benchmark.scores import ERROR, UNDEFINED, Categorical, ScoreTable, read_scores
+from music_evals.benchmark.score_table import ERROR, UNDEFINED, ScoreTable
+from music_evals.benchmark.scores import read_scores
 from music_evals.benchmark.tables import markdown_report
 from music_evals.benchmark.tasks.inpainting.runner import METRICS as RECORDED
 from music_evals.benchmark.tasks.inpainting.task import INPAINTING
@@ -354,7 +356,7 @@ def test_long_lists_are_cut_and_the_rest_is_counted(monkeypatch: pytest.MonkeyPa
     rows = [{"kind": "run", **HEADER}, *made_rows(60)]
     whole = results_of(rows)
     assert "unlisted" not in whole
-    for module in (scores, results):
+    for module in (scores, score_table, results):
         monkeypatch.setattr(module, "MOST_LISTED", 3)
     cut = results_of(rows)
     for kind in ("failures", "undefined", "notes"):

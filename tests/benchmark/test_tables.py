@@ -11,7 +11,8 @@ from music_evals.benchmark.contents import MOST_COLUMNS, caveats, tables, undefi
 from music_evals.benchmark.formats import Section, coverage_note
 from music_evals.benchmark.report import ROOM_PX, score_page
 from music_evals.benchmark.results import build_results
-from music_evals.benchmark.scores import ScoreTable, read_scores
+from music_evals.benchmark.score_table import ScoreTable
+from music_evals.benchmark.scores import read_scores
 from music_evals.benchmark.tables import MOST_CHARACTERS, markdown_report, summary, text_report
 from music_evals.benchmark.task import Task
 from music_evals.errors import UnknownNameError

@@ -32,11 +32,10 @@ import os
 from pathlib import Path
 
 from music_evals.benchmark.inputs import json_lines
-from music_evals.benchmark.outputs import RECORDS
 from music_evals.benchmark.report import score_page
 from music_evals.benchmark.rows import PairJob
 from music_evals.benchmark.run import Settings as RunSettings
-from music_evals.benchmark.run import record
+from music_evals.benchmark.run import RECORDS, record
 from music_evals.benchmark.task import Task
 from music_evals.errors import InvalidInputError, NotComparableError
 from music_evals.metrics.catalogue import Metric

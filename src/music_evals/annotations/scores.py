@@ -12,6 +12,7 @@ Conventions
 from __future__ import annotations
 
 import dataclasses
+import functools
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -94,32 +95,32 @@ class ContextLayout:
             if value < (0 if field.name in {"past_measures", "future_measures"} else 1):
                 raise InvalidInputError(f"{field.name} must be positive, got {value}")
 
-    @property
+    @functools.cached_property
     def n_measures(self) -> int:
         """Measures in a context."""
         return self.past_measures + self.middle_measures + self.future_measures
 
-    @property
+    @functools.cached_property
     def n_steps(self) -> int:
         """Steps in a context."""
         return self.n_measures * self.steps_per_measure
 
-    @property
+    @functools.cached_property
     def past(self) -> slice:
         """Steps of the past."""
         return slice(0, self.past_measures * self.steps_per_measure)
 
-    @property
+    @functools.cached_property
     def middle(self) -> slice:
         """Steps of the middle."""
         return slice(self.past.stop, self.past.stop + self.middle_steps)
 
-    @property
+    @functools.cached_property
     def middle_steps(self) -> int:
         """Number of steps in the middle."""
         return self.middle_measures * self.steps_per_measure
 
-    @property
+    @functools.cached_property
     def future(self) -> slice:
         """Steps of the future."""
         return slice(self.middle.stop, self.n_steps)

@@ -36,5 +36,6 @@ moved_modules(
         "benchmark.editing_study.report": "studies.editing.report",
         **{f"benchmark.{name}": "benchmark.inputs" for name in ("manifests", "model_folders", "sources")},
         "benchmark.cells": "benchmark.formats",
+        "benchmark.outputs": "benchmark.run",
     },
 )

@@ -35,7 +35,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from music_evals.benchmark.scores import ABSENT, ERROR, ScoreTable
+from music_evals.benchmark.score_table import ABSENT, ERROR, ScoreTable
 from music_evals.metrics.divergence import histogram_bins, jensen_shannon, masses, n_bins, normalised_jensen_shannon
 from music_evals.stats import (
     PairedTest,
@@ -95,16 +95,15 @@ def table_of_scores(scores: ScoreTable, task: Task, best: Mapping[str, str], res
             n, n_against = (cell["n_scored"] + cell.get("n_not_given", 0) for cell in both)
             cells[system][metric]["test"] = {**test, "on_fewer_items": n < n_against}
     pairs = max(map(scores.of, scores.systems), key=len)
+    ranking = {name: cells[name][task.ranked_by] for name in scores.compared}
+    values = {name: math.inf if math.isnan(cell["value"]) else -cell["value"] for name, cell in ranking.items()}
+    ranks = {name: (-cell["n_scored"], values[name]) for name, cell in ranking.items()}
     return {
         "n_items": len(pairs),
         "n_songs": n_distinct(pairs.codes("group")),
-        "ranking": sorted(scores.compared, key=lambda name: _rank(cells[name][task.ranked_by])),
+        "ranking": sorted(scores.compared, key=ranks.__getitem__),
         "scores": cells,
     }
-
-
-def _rank(cell: Cell) -> tuple[int, float]:
-    return -cell["n_scored"], math.inf if math.isnan(cell["value"]) else -cell["value"]
 
 
 def n_distinct(numbers: Integers) -> int:
@@ -130,23 +129,20 @@ def _cells(scores: ScoreTable, task: Task, system: str, resampling: Resampling) 
         cells = {name: {**cell, "n_scored": n_scored} for name, cell in cells.items()}
         for name in task.missing_scores(scores.header).keys() & cells.keys():
             cells[name]["n_not_given"] = int(np.count_nonzero(absent.states(name) != ABSENT))
-    return {
-        name: {**cells[name], "n": len(pairs), "n_failed": _n_failed(pairs, task, name)}
-        for name in scores.metrics
-        if name not in task.without_prediction or (pairs.states(name) != ABSENT).any()
-    }
+    counted: dict[str, Cell] = {}
+    for name in scores.metrics:
+        if name in task.without_prediction and not (pairs.states(name) != ABSENT).any():
+            continue
+        failed_at = pairs.failed
+        if name not in task.histogram_features:
+            failed_at = failed_at | np.isin(pairs.states(task.divergences.get(name, name))[:, 0], (ABSENT, ERROR))
+        counted[name] = {**cells[name], "n": len(pairs), "n_failed": int(np.count_nonzero(failed_at))}
+    return counted
 
 
 def _counts_failed(scores: ScoreTable, task: Task, name: str) -> bool:
     """Tell whether items count at a score although there is no prediction for them."""
     return name in task.without_prediction or name in task.missing_scores(scores.header)
-
-
-def _n_failed(pairs: ScoreTable, task: Task, name: str) -> int:
-    if name in task.histogram_features:
-        return int(np.count_nonzero(pairs.failed))
-    states = pairs.states(task.divergences.get(name, name))[:, 0]
-    return int(np.count_nonzero(pairs.failed | np.isin(states, (ABSENT, ERROR))))
 
 
 def _mean_cells(
@@ -220,8 +216,13 @@ def _tests_against_best(
     tests: dict[str, Cell] = {}
     for metric, against in best.items():
         if against != system and against in scores.systems:
-            compare = compare_divergences if task.is_divergence(metric) else _compare_means
-            test = compare(scores, task, (system, against), metric, resampling)
+            if task.is_divergence(metric):
+                test = compare_divergences(scores, task, (system, against), metric, resampling)
+            else:
+                a, b = scores.paired(system, against, failed=_counts_failed(scores, task, metric))
+                first, second = (side.values(metric)[:, 0] for side in (a, b))
+                span = task.scale(metric).low, task.scale(metric).high
+                test = paired_mean_test(first, second, a.codes("group"), span=span, **resampling.of_tests)
             tests[metric] = {"against": against, **test._asdict(), "p_holm": math.nan}
     defined = {metric: test for metric, test in tests.items() if not math.isnan(test["p_value"])}
     for on_request in (False, True):
@@ -233,14 +234,6 @@ def _correct(tests: Sequence[Cell]) -> None:
     """Write Holm's correction over some tests into them."""
     for test, p_holm in zip(tests, holm([test["p_value"] for test in tests]), strict=True):
         test["p_holm"] = float(p_holm)
-
-
-def _compare_means(
-    scores: ScoreTable, task: Task, both: tuple[str, str], metric: str, resampling: Resampling
-) -> PairedTest:
-    (a, b), scale = scores.paired(*both, failed=_counts_failed(scores, task, metric)), task.scale(metric)
-    first, second = (side.values(metric)[:, 0] for side in (a, b))
-    return paired_mean_test(first, second, a.codes("group"), span=(scale.low, scale.high), **resampling.of_tests)
 
 
 # --- two by two

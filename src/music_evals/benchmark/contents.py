@@ -12,7 +12,7 @@ from typing import Any
 from music_evals.benchmark.formats import ARROWS, SIGNIFICANCE, counted
 from music_evals.benchmark.inputs import some
 from music_evals.benchmark.results import WHOLE
-from music_evals.benchmark.scores import OUTSIDE
+from music_evals.benchmark.score_table import OUTSIDE
 
 MOST_COLUMNS = 7
 """Scores of one facet that are more than this are shown in several tables of nearly equal widths."""
@@ -185,9 +185,8 @@ def caveats(results: Mapping[str, Any]) -> list[str]:
         *results["wording"]["on_remarks"],
         *on_kernels(results["kernels"]),
         *undefined_notes(results),
-        *_on_not_given(results),
-        *_on_survivors(results),
-        *_on_systems(results),
+        *_on_missing(results),
+        *_on_comparisons(results),
         *_on_groups(results),
         *results["wording"]["on_controls"],
         *results.get("facets", {}).get("remarks", ()),
@@ -223,35 +222,29 @@ def of_few(cell: Mapping[str, Any]) -> bool:
     return bool(0 < cell["n_defined"] < SURE_SHARE * (cell["n"] - cell["n_failed"]))
 
 
-def _on_not_given(results: Mapping[str, Any]) -> Iterator[str]:
-    """Yield for how many items no prediction was given, and where they count."""
-    scores = table_of(results)["scores"]
-    for system in compared_systems(results):
-        counts = {name: n for name, cell in scores.get(system, {}).items() if (n := cell.get("n_not_given"))}
+def _on_missing(results: Mapping[str, Any]) -> Iterator[str]:
+    """Yield for how many items no prediction was given, then which means are over few items that define a score."""
+    scores, items = table_of(results)["scores"], results["wording"]["items"]
+    cells_of = {system: scores.get(system, {}) for system in compared_systems(results)}
+    titles = {name: scale["title"] for name, scale in results["scales"].items()}
+    for system, cells in cells_of.items():
+        counts = {name: n for name, cell in cells.items() if (n := cell.get("n_not_given"))}
         if counts:
-            titles = [results["scales"][name]["title"] for name in results["scales"] if name in counts]
             yield (
-                f"no prediction of {system} for {max(counts.values())} of {scores[system][next(iter(counts))]['n']} "
-                f"{results['wording']['items']}: they count as the worst at {', '.join(titles)}, and have no other "
-                "score, at which it is not said to be better than a system that was scored on more"
+                f"no prediction of {system} for {max(counts.values())} of {cells[next(iter(counts))]['n']} {items}: "
+                f"they count as the worst at {', '.join(titles[name] for name in titles if name in counts)}, and have "
+                "no other score, at which it is not said to be better than a system that was scored on more"
             )
-
-
-def _on_survivors(results: Mapping[str, Any]) -> Iterator[str]:
-    """Yield which means are over the items that define a score, where those are few."""
-    scores = table_of(results)["scores"]
-    for system in compared_systems(results):
-        cells = scores.get(system, {})
-        few = [scale["title"] for name, scale in results["scales"].items() if name in cells and of_few(cells[name])]
+    for system, cells in cells_of.items():
+        few = [title for name, title in titles.items() if name in cells and of_few(cells[name])]
         if few:
             yield (
-                f"fewer than {SURE_SHARE:.0%} of the {results['wording']['items']} of {system} define "
-                f"{some(list(dict.fromkeys(few)))}: the mean is over those, marked 'only', and may not hold for "
-                "the rest"
+                f"fewer than {SURE_SHARE:.0%} of the {items} of {system} define {some(list(dict.fromkeys(few)))}: the "
+                "mean is over those, marked 'only', and may not hold for the rest"
             )
 
 
-def _on_systems(results: Mapping[str, Any]) -> Iterator[str]:
+def _on_comparisons(results: Mapping[str, Any]) -> Iterator[str]:
     names = compared_systems(results)
     if len(names) < 2 or "comparisons" not in results:
         return

@@ -34,6 +34,12 @@ from music_evals.repositories import DATASETS, MODELS, find_repository, folders
 
 SHOWN = 5
 
+SEED_END = 2**63
+"""Seeds of predictions are below: records and tables hold them as 64-bit integers."""
+
+File = tuple[Location, str] | None
+"""Place of a file, and its name for the records; None for a partner that is missing."""
+
 
 def read_text(path: Location) -> str:
     """Return the text of a UTF-8 file."""
@@ -63,6 +69,11 @@ def some(names: Sequence[str]) -> str:
     """Return the first names, and how many more there are."""
     more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
     return ", ".join(names[:SHOWN]) + more
+
+
+def with_commas(text: str | None) -> list[str]:
+    """Return the names in a text such as ``a, b``."""
+    return [name.strip() for name in (text or "").split(",") if name.strip()]
 
 
 def named_path(text: str | os.PathLike[str], setting: str) -> tuple[str, Location]:
@@ -102,6 +113,35 @@ def files_of(path: Location, suffixes: Collection[str], lack: str) -> dict[str, 
     return files_by_item
 
 
+def paired_files(
+    reference: str | os.PathLike[str],
+    estimates: Sequence[str | os.PathLike[str]],
+    suffixes: Collection[str],
+    lack: str,
+    *,
+    setting: str,
+    controls: Sequence[str],
+    limit: int | None,
+) -> tuple[Location, list[tuple[str, str, File, File]]]:
+    """Return the place of the references, and item, system and both files of each pair of folders, or single files."""
+    root = location(reference)
+    named = [named_path(text, setting) for text in estimates]
+    originals = dict(list(files_of(root, suffixes, lack).items())[:limit])
+    check_systems([system for system, _ in named], controls, setting)
+    pairs: list[tuple[str, str, File, File]] = []
+    for system, path in named:
+        made = files_of(path, suffixes, lack)
+        if path.is_dir() != root.is_dir():
+            raise PairCountError(
+                f"{root} and {path}: one is a folder and the other a file; give two folders or two files"
+            )
+        if root.is_file():
+            made = dict(zip(originals, made.values(), strict=True))
+        extra = [] if limit is not None else [item for item in made if item not in originals]
+        pairs += [(item, system, originals.get(item), made.get(item)) for item in (*originals, *extra)]
+    return root, pairs
+
+
 def check_systems(names: Sequence[str], controls: Sequence[str], setting: str) -> None:
     """Check the names of systems."""
     wrong = [name for name, count in Counter(names).items() if count > 1 or not name.strip() or name in controls]
@@ -114,12 +154,6 @@ def check_systems(names: Sequence[str], controls: Sequence[str], setting: str) -
 
 
 _COMMIT = re.compile("[0-9a-f]{40}")
-
-
-def find_dataset(name: str, config: str | None = None) -> str:
-    """Return the folder or the Hub id of a dataset, see `find_repository`; a config may be built on first use."""
-    place, local = find_repository(name, DATASETS, "dataset")
-    return prepared_place(place, config) if local else place
 
 
 def resolve_revision(dataset: str, revision: str | None) -> str | None:
@@ -152,7 +186,8 @@ def split_names(dataset: str, config: str | None, *, revision: str | None = None
     """Return the splits of a config, of a Hub id at one revision."""
     import datasets
 
-    path = find_dataset(dataset, config)
+    path, local = find_repository(dataset, DATASETS, "dataset")
+    path = prepared_place(path, config) if local else path
     try:
         configs = datasets.get_dataset_config_names(path, revision=revision)
         if config is not None and config not in configs:
@@ -168,7 +203,8 @@ def load_split(dataset: str, config: str | None, split: str, *, revision: str | 
     import datasets
     from datasets.data_files import EmptyDatasetError
 
-    path = find_dataset(dataset, config)
+    path, local = find_repository(dataset, DATASETS, "dataset")
+    path = prepared_place(path, config) if local else path
     try:
         return datasets.load_dataset(path, config, split=split, revision=revision)
     except EmptyDatasetError as error:

@@ -10,11 +10,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from music_evals.benchmark.outputs import RECORDS, RESULTS, VALIDATION
 from music_evals.benchmark.records import Records, read_records, reading_rows, records_at
 from music_evals.benchmark.results import build_results
-from music_evals.benchmark.run import load_task, task_places
-from music_evals.benchmark.scores import ScoreTable, read_scores
+from music_evals.benchmark.run import RECORDS, RESULTS, VALIDATION, load_task, task_places
+from music_evals.benchmark.score_table import ScoreTable
+from music_evals.benchmark.scores import read_scores
 from music_evals.deprecation import warn_renamed
 from music_evals.errors import ChangedResultsError, NoDataError, UnknownNameError, UnreadableFileError
 
@@ -86,7 +86,14 @@ def load_results(folder: str | os.PathLike[str]) -> LoadedResults:
         path = path.parent
     _check_there(path, RESULTS, (path / RESULTS).is_file())
     _check_there(path, RECORDS, records_at(path / RECORDS) is not None)
-    stored = _read_json(path / RESULTS)
+    try:
+        stored = json.loads((path / RESULTS).read_bytes())
+    except (ValueError, RecursionError) as error:
+        raise UnreadableFileError(
+            f"{path / RESULTS} is no JSON: {error}; run again in this folder, which makes it from {RECORDS}"
+        ) from error
+    if not isinstance(stored, dict) or not {"dataset", "systems", "intervals"} <= set(stored):
+        raise UnreadableFileError(f"{path / RESULTS} holds no results of `music-evals`; give the folder of a run")
     if stored.get("best_baseline_chosen_on"):
         _check_there(path, VALIDATION, records_at(path / VALIDATION) is not None)
     records = read_records(records_at(path / RECORDS) or path)
@@ -123,18 +130,6 @@ def find_task(name: str) -> Task:
     return task
 
 
-def _read_json(path: Path) -> dict[str, Any]:
-    try:
-        content = json.loads(path.read_bytes())
-    except (ValueError, RecursionError) as error:
-        raise UnreadableFileError(
-            f"{path} is no JSON: {error}; run again in this folder, which makes it from {RECORDS}"
-        ) from error
-    if not isinstance(content, dict) or not {"dataset", "systems", "intervals"} <= set(content):
-        raise UnreadableFileError(f"{path} holds no results of `music-evals`; give the folder of a run")
-    return content
-
-
 def _intervals(stored: Mapping[str, Any], path: Path) -> dict[str, Any]:
     """Return how intervals were made: the one thing that the results say and the records do not."""
     reported = stored["intervals"]
@@ -163,14 +158,11 @@ def _compare(stored: Any, built: Any, place: str) -> Iterator[str]:
     elif isinstance(stored, list) and isinstance(built, list) and len(stored) == len(built):
         for number, (value, other) in enumerate(zip(stored, built, strict=True)):
             yield from _compare(value, other, f"{place}.{number}")
-    elif not _same(stored, built):
-        yield f"{place} is {_short(stored)} in {RESULTS} and {_short(built)} in {RECORDS}"
-
-
-def _same(stored: Any, built: Any) -> bool:
-    if all(isinstance(value, int | float) and not isinstance(value, bool) for value in (stored, built)):
-        return math.isclose(stored, built, rel_tol=SAME, abs_tol=1e-12)
-    return type(stored) is type(built) and bool(stored == built)
+    else:
+        numbers = all(isinstance(value, int | float) and not isinstance(value, bool) for value in (stored, built))
+        equal = math.isclose(stored, built, rel_tol=SAME, abs_tol=1e-12) if numbers else stored == built
+        if not (equal and (numbers or type(stored) is type(built))):
+            yield f"{place} is {_short(stored)} in {RESULTS} and {_short(built)} in {RECORDS}"
 
 
 def _short(value: Any) -> str:

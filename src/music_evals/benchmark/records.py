@@ -35,10 +35,8 @@ edit
     What an editing system made of one source: key, seed, files with their hashes, what was done to length and loudness,
     or an error.
 
-Scores, pairs and remarks have each of their fields in a column of its own; further fields, and rows of other kinds,
-stand as JSON text in the column ``json``, with item, system and seed beside it where they have them. Older versions
-wrote JSON lines (`_read_json_lines`) and called the modality of a pair its entrance; their runs are read as they are,
-and become shards when they are resumed.
+How rows become columns is in `columns`. Older versions wrote JSON lines (`_read_json_lines`) and called the modality of
+a pair its entrance; their runs are read as they are, and become shards when they are resumed.
 """
 
 from __future__ import annotations
@@ -46,30 +44,25 @@ from __future__ import annotations
 import bisect
 import contextlib
 import fcntl
-import functools
 import hashlib
 import itertools
 import json
-import math
 import os
 import re
 import time
 import zlib
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
+from music_evals.benchmark.columns import REMEDY, RENAMED, Row, dump_json, only, renamed, schema, to_rows, to_table
 from music_evals.errors import CorruptRecordsError, MusicEvalsError, OtherRunError, OutputError
 from music_evals.files import write_atomically
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-Row = Mapping[str, Any]
-
-REMEDY = "restore the file from a copy, or start afresh (`overwrite=True`)"
 
 SHARD_ROWS = 50_000
 """Rows after which a shard is written, and that are read and held at once: some 4,500 pairs with eleven scores."""
@@ -83,144 +76,12 @@ MANY_SHARDS = 64
 OUTPUTS: Final = frozenset({"prediction", "edit", "generation", "preparation"})
 """Kinds of rows that hold, or name, what a system made: they do not wait."""
 
-TEXT: Final = (
-    "kind", "item", "system", "metric", "variant", "reference", "estimate", "error", "reason",
-    "group", "modality", "treatment", "reference_name", "estimate_name", "notes", "music",
-)  # fmt: skip
-"""Columns of text; ``reference`` and ``estimate`` are hashes of files, ``notes`` a JSON list."""
-
-COLUMNS: Final = (*TEXT, "seed", "n", "value", "json")
-
-_TYPED: Final = frozenset({"score", "pair", "remarks"})
-"""Kinds of rows with columns of their own."""
-
-_PLAIN: Final = frozenset((*TEXT, "seed", "n")) - {
-    "reference", "estimate", "reference_name", "estimate_name", "notes", "music",
-}  # fmt: skip
-"""Fields of these that are their columns."""
-
-_BESIDE: Final = {"item": str, "system": str, "music": str, "seed": int}
-"""Fields of rows of other kinds that stand beside their JSON where they have these types."""
-
-_SIDES: Final = ("reference", "estimate")
-_OLD_NAMES: Final = {"entrance": "modality"}
 _NAME: Final = re.compile(r"(\d{5,})(?:-(\d{5,}))?-([0-9a-f]{16})\.parquet")
 _LOCK: Final = ".lock"
 _KINDS: Final = b"kinds"  # in the metadata of a shard: the kinds of its rows
-_INFINITE: Final = {"inf": math.inf, "-inf": -math.inf}
 _DIGITS: Final = 16  # of a digest
 _START: Final = b'{"kind":"run"'
 _CLOSING: Final = b'{"kind":"block"'
-
-
-def dump_json(value: Any, *, indent: int | None = None) -> str:
-    """Return JSON text without NaN or Infinity: what a value of null means is said by the reader's contract."""
-    separators = (",", ":") if indent is None else (",", ": ")
-    return json.dumps(value, indent=indent, separators=separators, ensure_ascii=False, allow_nan=False)
-
-
-# --- rows and columns
-
-
-@functools.cache
-def schema() -> pa.Schema:
-    """Return the columns with their types."""
-    import pyarrow as pa
-
-    words = [(name, pa.dictionary(pa.int32(), pa.string())) for name in TEXT]
-    return pa.schema([*words, ("seed", pa.int64()), ("n", pa.int64()), ("value", pa.float64()), ("json", pa.string())])
-
-
-def to_table(rows: Iterable[Row]) -> pa.Table:
-    """Return rows in columns; raises TypeError where a score, a pair or remarks hold a field of another type."""
-    import pyarrow as pa
-
-    columns = list(zip(*(tuple(map(_cells(row).get, COLUMNS)) for row in rows), strict=True)) or [()] * len(COLUMNS)
-    arrays = []
-    for field, column in zip(schema(), columns, strict=True):
-        words = pa.types.is_dictionary(field.type)
-        array = pa.array(column, pa.string() if words else field.type)
-        arrays.append(array.dictionary_encode() if words else array)
-    return pa.Table.from_arrays(arrays, schema=schema())
-
-
-def _cells(row: Row) -> dict[str, Any]:
-    """Return the cells of a row; what has no column of its own is in ``json``."""
-    kind, content = row["kind"], row.get("content")
-    sides: Any = [content] if content.__class__ is str else content
-    are_hashes = content.__class__ is str or (
-        sides.__class__ in {list, tuple} and len(sides) == len(_SIDES) and set(map(type, sides)) == {str}
-    )
-    cells = {"kind": kind, **(dict(zip(_SIDES, sides, strict=False)) if are_hashes else {})}
-    if kind not in _TYPED:
-        beside = {name: row[name] for name, field_type in _BESIDE.items() if row.get(name).__class__ is field_type}
-        return {**cells, **beside, "json": dump_json(row)}
-    if content is not None and not are_hashes:
-        raise TypeError(f"a row of kind {kind} whose content is {content!r:.80}")
-    rest: dict[str, Any] = {}
-    for name, value in row.items():  # what has another type than its column is refused by the table
-        if name in _PLAIN:
-            cells[name] = value
-        elif name == "value":
-            cells[name] = _INFINITE.get(value, value) if value.__class__ is str else value
-        elif name in _SIDES:
-            cells |= {name: value["content"], f"{name}_name": value["name"]}
-        elif name == "notes":
-            cells[name] = dump_json(list(value))
-        elif name != "content":
-            rest[name] = value
-    return cells | ({"json": dump_json(rest)} if rest else {})
-
-
-def to_rows(table: pa.Table) -> Iterator[dict[str, Any]]:
-    """Yield rows as they were written."""
-    names = [name for name in COLUMNS if name == "kind" or table[name].null_count < len(table)]
-    for cells in zip(*(table[name].to_pylist() for name in names), strict=True):
-        try:
-            yield _row({name: cell for name, cell in zip(names, cells, strict=True) if cell is not None})
-        except (LookupError, RecursionError, TypeError, ValueError) as error:
-            raise CorruptRecordsError(
-                f"the records hold rows that this version does not write ({type(error).__name__}: {error}); {REMEDY}"
-            ) from error
-
-
-def _row(row: dict[str, Any]) -> dict[str, Any]:
-    """Return a row, given its cells that hold anything."""
-    kind, text = row["kind"], row.pop("json", None)
-    rest: dict[str, Any] = {} if text is None else json.loads(text)
-    if kind not in _TYPED or "kind" in rest:
-        if rest["kind"] != kind:
-            raise ValueError(f"{rest['kind']!r:.80} under the name {kind!r:.80}")
-        return _renamed(rest)
-    contents = {side: row.pop(side) for side in _SIDES if side in row}
-    if kind == "pair":
-        row |= {side: {"name": row.pop(f"{side}_name"), "content": content} for side, content in contents.items()}
-    elif contents:
-        row["content"] = list(contents.values()) if len(contents) == len(_SIDES) else contents["reference"]
-    if kind == "score" and "error" not in row:
-        row.setdefault("value", None)
-    if row.get("value") in _INFINITE.values():
-        row["value"] = str(row["value"])
-    if "notes" in row:
-        row["notes"] = json.loads(row["notes"])
-    return row | rest
-
-
-def _renamed(row: dict[str, Any]) -> dict[str, Any]:
-    """Return a row of an older version with the names of this one."""
-    if row.get("kind") != "pair" or row.keys().isdisjoint(_OLD_NAMES):
-        return row
-    return {_OLD_NAMES.get(name, name): value for name, value in row.items()}
-
-
-def only(table: pa.Table, *kinds: str) -> pa.Table | None:
-    """Return the rows of some kinds; None without any."""
-    import pyarrow as pa
-
-    kind = table["kind"].unify_dictionaries().combine_chunks()
-    wanted = np.array([*(word in kinds for word in kind.dictionary.to_pylist()), False])
-    chosen = wanted[kind.indices.to_numpy()]
-    return table if chosen.all() else table.filter(pa.array(chosen)) if chosen.any() else None
 
 
 # --- reading
@@ -299,14 +160,14 @@ def read_part(part: _Part, *, text: bool = True) -> pa.Table:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    names = [name for name in COLUMNS if text or name != "json"]
+    names = [name for name in schema().names if text or name != "json"]
     with output_errors(part.source, "read"):
         content = part.source.read_bytes()
     with _reading_shard(part.source):
         file = pq.ParquetFile(pa.BufferReader(content))
-        old = {_OLD_NAMES.get(name, name): name for name in file.schema_arrow.names}
+        old = {RENAMED.get(name, name): name for name in file.schema_arrow.names}
         table = file.read(columns=[old.get(name, name) for name in names])
-        table = table.rename_columns([_OLD_NAMES.get(name, name) for name in table.column_names]).select(names)
+        table = table.rename_columns([RENAMED.get(name, name) for name in table.column_names]).select(names)
         table.validate(full=True)  # places outside of a dictionary, text that is not UTF-8
         if len(table) != part.n_rows or not table.schema.equals(pa.schema([schema().field(name) for name in names])):
             raise ValueError("it has other columns or rows than it says")
@@ -315,7 +176,7 @@ def read_part(part: _Part, *, text: bool = True) -> pa.Table:
 
 def rows_in_memory(rows: Iterable[Row], path: Path = Path("memory")) -> Records:
     """Return rows as records."""
-    held = [_renamed(dict(row)) for row in rows]
+    held = [renamed(dict(row)) for row in rows]
     chunks = [held[start : start + SHARD_ROWS] for start in range(0, len(held), SHARD_ROWS)]
     return Records(path, [_Part(len(own), frozenset(row["kind"] for row in own), to_table(own)) for own in chunks])
 
@@ -453,7 +314,18 @@ class RecordStore(contextlib.AbstractContextManager["RecordStore"]):
             self.path.mkdir(parents=True, exist_ok=True)
             self._lock = (self.path / _LOCK).open("ab")
         try:
-            _take_lock(self._lock, self.path)
+            # the lock keeps other runs from writing for as long as the file is open
+            try:
+                fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError as error:
+                raise OutputError(
+                    f"another run is writing to {self.path}; wait for it, or choose another folder (`out`)"
+                ) from error
+            except OSError as error:
+                raise OutputError(
+                    f"{self.path} cannot be locked against other runs ({error.strerror or error}); choose a folder "
+                    "(`out`) on a file system that knows locks"
+                ) from error
             there = {name for _, _, name in _shards_in(self.path)}
             records = Records(self.path, [] if overwrite else _open_shards(self.path))
             if old.exists() and not overwrite:
@@ -515,7 +387,8 @@ class RecordStore(contextlib.AbstractContextManager["RecordStore"]):
 
         kinds = sorted(table["kind"].unique().to_pylist())
         sink = pa.BufferOutputStream()
-        with pq.ParquetWriter(sink, table.schema, compression="zstd", use_dictionary=list(TEXT)) as writer:
+        words = [field.name for field in table.schema if pa.types.is_dictionary(field.type)]
+        with pq.ParquetWriter(sink, table.schema, compression="zstd", use_dictionary=words) as writer:
             writer.write_table(table)
             writer.add_key_value_metadata({_KINDS: dump_json(kinds)})
         content = sink.getvalue().to_pybytes()
@@ -545,28 +418,12 @@ class RecordStore(contextlib.AbstractContextManager["RecordStore"]):
             else:
                 self._parts += group
 
-    def close(self) -> None:
+    def __exit__(self, *_: object) -> None:
         """Write what waits, and let others write."""
         try:
             self.flush()
         finally:
             self._lock.close()
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-
-def _take_lock(file: IO[bytes], path: Path) -> None:
-    """Keep other runs from writing to the records at `path` for as long as `file` is open."""
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError as error:
-        raise OutputError(f"another run is writing to {path}; wait for it, or choose another folder (`out`)") from error
-    except OSError as error:
-        raise OutputError(
-            f"{path} cannot be locked against other runs ({error.strerror or error}); choose a folder (`out`) on a "
-            "file system that knows locks"
-        ) from error
 
 
 def remove_records(path: str | os.PathLike[str]) -> None:
@@ -635,7 +492,5 @@ def _flatten(value: Any, prefix: str = "") -> dict[str, Any]:
     """Return nested dictionaries as one, with dotted keys, so that a difference can be named."""
     if not isinstance(value, dict):
         return {prefix: value}
-    flat: dict[str, Any] = {}
-    for key, inner in value.items():
-        flat.update(_flatten(inner, f"{prefix}.{key}" if prefix else key))
-    return flat
+    parts = (_flatten(inner, f"{prefix}.{key}" if prefix else key) for key, inner in value.items())
+    return {name: held for part in parts for name, held in part.items()}

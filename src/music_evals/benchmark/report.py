@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from music_evals.benchmark.contents import caveats, comparisons, failures, n_failures, significant
 from music_evals.benchmark.formats import Section, format_difference, render, static
-from music_evals.benchmark.scores import ScoreTable
+from music_evals.benchmark.score_table import ScoreTable
 from music_evals.benchmark.tables import PAGE, blocks, facet_blocks, legend, part_blocks, published_blocks, summary
 
 ROOM_PX = 4300
@@ -52,6 +52,16 @@ def score_page(
     notes = caveats(results)
     reasons = [[row[key] for key in ("item", "system", "metric", "reason")] for row in results["undefined"]]
     remarks = [[row["item"], row["system"], "all", "; ".join(row["notes"])] for row in results["notes"]]
+    if "ranked_by" in results:
+        how_compared = (
+            "Each system with the best baseline of the score, which was chosen on the validation split: the two are "
+            "swapped within whole groups; Holm's correction over the scores of a system."
+        )
+    else:
+        how_compared = (
+            "On the items that two systems share, with the same reference: the two are swapped within whole groups; "
+            f"Holm's correction over all {len(comparisons(results))} tests."
+        )
     return render(
         "music_evals.benchmark",
         "report.html",
@@ -67,7 +77,7 @@ def score_page(
         notes_px=sum(32 * math.ceil(len(note) / 100) for note in notes),
         tests=list(_tests(results)),
         n_significant=len(significant(results)),
-        how_compared=_how_compared(results),
+        how_compared=how_compared,
         compared=compared,
         pictures=pictures,
         published=results["published"],
@@ -95,18 +105,6 @@ def _tests(results: Mapping[str, Any]) -> Iterable[list[str]]:
         shown = Markup("<b>{}</b>").format(p_value) if id(test) in marked else p_value
         title = results["scales"][test["metric"]]["title"]
         yield [test["a"], test["b"], title, format_difference(test), shown, str(test["n"])]
-
-
-def _how_compared(results: Mapping[str, Any]) -> str:
-    if "ranked_by" in results:
-        return (
-            "Each system with the best baseline of the score, which was chosen on the validation split: the two are "
-            "swapped within whole groups; Holm's correction over the scores of a system."
-        )
-    return (
-        "On the items that two systems share, with the same reference: the two are swapped within whole groups; Holm's "
-        f"correction over all {len(comparisons(results))} tests."
-    )
 
 
 Ranked = tuple[ScoreTable, npt.NDArray[np.float64]]

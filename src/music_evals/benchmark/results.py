@@ -3,8 +3,6 @@
 A score of a system is the mean over the items that define it; `n` counts all its items, `n_failed` those without a
 score for this metric because something failed, `n_defined` those in the mean. The interval is clustered by group. What
 differs between benchmarks is said by its `task.Task`; the statistics stand in `aggregate`.
-
-The records are read by `scores.read_scores` as a `ScoreTable`.
 """
 
 from __future__ import annotations
@@ -17,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from music_evals.benchmark import aggregate
 from music_evals.benchmark.formats import plain
-from music_evals.benchmark.scores import MOST_LISTED, ScoreTable
+from music_evals.benchmark.score_table import MOST_LISTED, ScoreTable
 from music_evals.deprecation import warn_renamed
 from music_evals.metrics.catalogue import Metric
 
@@ -42,8 +40,8 @@ _OLD_FIELDS = {
 
 def __getattr__(name: str) -> Any:
     if name == "OUTSIDE":
-        warn_renamed(f"{__name__}.OUTSIDE", "benchmark.scores.OUTSIDE")
-        return importlib.import_module("music_evals.benchmark.scores").OUTSIDE
+        warn_renamed(f"{__name__}.OUTSIDE", "benchmark.score_table.OUTSIDE")
+        return importlib.import_module("music_evals.benchmark.score_table").OUTSIDE
     if name != "ScoreTask":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     warn_renamed(f"{__name__}.ScoreTask", "benchmark.task.Task, and a task is a subclass of it,")

@@ -17,11 +17,13 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from music_evals.benchmark.columns import Categorical
 from music_evals.benchmark.engines import Failed, Unit, answer
 from music_evals.benchmark.inputs import some
 from music_evals.benchmark.records import Records
 from music_evals.benchmark.run import Job, Progress, Row
-from music_evals.benchmark.scores import SCORED, UNDEFINED, Categorical, ScoreMatrix, index_pairs, last_selection
+from music_evals.benchmark.score_table import SCORED, UNDEFINED, ScoreMatrix
+from music_evals.benchmark.scores import index_pairs, last_selection
 from music_evals.errors import PairCountError
 
 __all__ = ["Failure", "Pair", "PairJob", "PairSet", "Scorer", "check_unique", "score_or_reason"]
@@ -101,8 +103,7 @@ class PairJob(Job):
     at_once: int = 1  # pairs that a process is given at once, and whose rows are written together
     engine: str = "serial"  # unless the settings name others
     workers: int = 1
-    # Called with the pairs that are left to do, where there are any.
-    before: Callable[[Sequence[Any], Progress | None], None] | None = None
+    before: Callable[[Sequence[Any], Progress | None], None] | None = None  # called with the pairs that are left
     # Systems that a later job on the same records adds: a selection that has them besides says the same.
     later: Collection[str] = ()
     # What results depend on and scores do not: it may change from one session to the next, and the last one counts.
@@ -111,12 +112,7 @@ class PairJob(Job):
     def __post_init__(self) -> None:
         self._chosen = [*self.pair_set.pairs, *self.controls]
         self._outlined: set[str] = set()
-        self.size = len(self._chosen)
-
-    @property
-    def work(self) -> _ScorePairs:
-        """Score the pairs of a unit."""
-        return _ScorePairs(self.scorer)
+        self.size, self.work = len(self._chosen), _ScorePairs(self.scorer)
 
     def selection(self, rows: Records) -> Iterable[Row]:
         """Return the rows that say what is scored in this session; nothing if the last ones of `rows` say the same."""
@@ -141,12 +137,20 @@ class PairJob(Job):
 
     def left(self, rows: Records) -> list[Unit]:
         """Leave out the pairs of which every score is there; a failed one brings its pair back."""
-        self._outlined, done = set(), np.zeros(len(self._chosen), dtype=bool)
+        self._outlined = set()
+        done: npt.NDArray[np.bool_] = np.zeros(len(self._chosen), dtype=bool)
         if "outline" in rows.kinds:
             outlines = rows.batches("outline", text=False)
             self._outlined = {content for batch in outlines for content in batch["reference"].to_pylist()}
         if "score" in rows.kinds or not self.scores:
-            done = self._are_scored(rows)
+            import pyarrow as pa
+
+            # which pairs have all scores, and no failures among them; of two rows for one the later counts
+            sides = [(pair.item, pair.system, pair.reference.content, pair.estimate.content) for pair in self._chosen]
+            items, systems, references = (Categorical.of([side[place] for side in sides]) for place in range(3))
+            rows_of = index_pairs(items, systems, references, pa.array([side[-1] for side in sides], pa.string()))
+            states = ScoreMatrix.read(rows, self.scores, len(sides), rows_of).states
+            done = np.logical_and.reduce(np.isin(states, (SCORED, UNDEFINED)), axis=1)
         units = [
             Unit((pair,), f"{pair.item} ({pair.system})", pair.reference.content)
             for pair, is_done in zip(self._chosen, done, strict=True)
@@ -160,45 +164,28 @@ class PairJob(Job):
             for chunk in chunks
         ]
 
-    def _are_scored(self, rows: Records) -> npt.NDArray[np.bool_]:
-        """Tell which pairs have all scores, and no failures among them; of two rows for one the later counts."""
-        import pyarrow as pa
-
-        sides = [(pair.item, pair.system, pair.reference.content, pair.estimate.content) for pair in self._chosen]
-        items, systems, references = (Categorical.of([side[place] for side in sides]) for place in range(3))
-        estimates = pa.array([estimate for *_, estimate in sides], pa.string())
-        rows_of = index_pairs(items, systems, references, estimates)
-        states = ScoreMatrix.read(rows, self.scores, len(sides), rows_of).states
-        done: npt.NDArray[np.bool_] = np.logical_and.reduce(np.isin(states, (SCORED, UNDEFINED)), axis=1)
-        return done
-
-    def prepare(self, units: Sequence[Unit], progress: Progress | None) -> None:
-        """Call what is to be called before."""
-        if self.before is not None:
-            self.before([pair for unit in units for pair in unit.payload], progress)
-
     def rows(self, unit: Unit, answer: Any) -> list[Row]:
         """Return the rows of scored pairs: their scores, and what else is known where there is anything."""
-        answers = [answer] * len(unit.payload) if isinstance(answer, Failed) else answer
-        return [row for pair, scores in zip(unit.payload, answers, strict=True) for row in self._rows(pair, scores)]
-
-    def _rows(self, pair: Pair, answer: Mapping[str, Any] | Failed) -> list[Row]:
-        about = {"item": pair.item, "system": pair.system, "content": [pair.reference.content, pair.estimate.content]}
-        if isinstance(answer, Failed):
-            answer = {"scores": {name: {"error": answer.reason} for name in self.scores}, "notes": []}
         rows: list[Row] = []
-        for name in self.scores:
-            score = answer["scores"][name]
-            about_score = {**about, "metric": name, "variant": self.variant}
-            rows.append({"kind": "score", **about_score, **score, "n": int("error" not in score)})
-        if answer["notes"]:
-            rows.append({"kind": "remarks", **about, "notes": answer["notes"]})
-        if answer.get("explanation"):
-            rows.append({"kind": "explanation", **about, **answer["explanation"]})
-        for content, outline in answer.get("outlines", {}).items():
-            if content not in self._outlined:
-                self._outlined.add(content)
-                rows.append({"kind": "outline", "content": content, **outline})
+        answers = [answer] * len(unit.payload) if isinstance(answer, Failed) else answer
+        for pair, made in zip(unit.payload, answers, strict=True):
+            contents = [pair.reference.content, pair.estimate.content]
+            about = {"item": pair.item, "system": pair.system, "content": contents}
+            scored: Mapping[str, Any] = made
+            if isinstance(made, Failed):
+                scored = {"scores": {name: {"error": made.reason} for name in self.scores}, "notes": []}
+            for name in self.scores:
+                score = scored["scores"][name]
+                about_score = {**about, "metric": name, "variant": self.variant}
+                rows.append({"kind": "score", **about_score, **score, "n": int("error" not in score)})
+            if scored["notes"]:
+                rows.append({"kind": "remarks", **about, "notes": scored["notes"]})
+            if scored.get("explanation"):
+                rows.append({"kind": "explanation", **about, **scored["explanation"]})
+            for content, outline in scored.get("outlines", {}).items():
+                if content not in self._outlined:
+                    self._outlined.add(content)
+                    rows.append({"kind": "outline", "content": content, **outline})
         return rows
 
 

@@ -2,7 +2,7 @@
 
 A task says what is to be done as a `Job`: a header, units of work that are left, what works on them, and the rows that
 an answer becomes. `record` does the rest for every task: it opens or resumes the records, lets an engine work, and
-writes the rows down as they come. What is made of the records is described in `outputs`.
+writes the rows down as they come. `write_outcome` writes what is made of the records.
 """
 
 from __future__ import annotations
@@ -18,13 +18,16 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 
 from music_evals.benchmark import tasks
+from music_evals.benchmark.columns import dump_json
 from music_evals.benchmark.engines import ENGINES, Unit, Work, check_address, on_ray
-from music_evals.benchmark.records import Records, RecordStore, reading_rows
+from music_evals.benchmark.records import Records, RecordStore, reading_rows, records_at, remove_file
+from music_evals.deprecation import warn_renamed
 from music_evals.errors import InvalidInputError, UnknownNameError, check_extras
-from music_evals.files import check_folder
+from music_evals.files import check_folder, write_atomically
 from music_evals.locations import Remote, location
 from music_evals.metrics.catalogue import CATALOGUE
 from music_evals.numerics import kernels
@@ -32,12 +35,16 @@ from music_evals.options import MISSING, option
 from music_evals.protocols import load_plugin
 
 if TYPE_CHECKING:
-    from music_evals.benchmark.outputs import Outcome
     from music_evals.benchmark.task import Task
-
-__all__ = ["Job", "Progress", "Row", "Settings", "load_task", "record", "run", "settings_of", "task_places"]
+__all__ = [
+    "Job", "Outcome", "Progress", "Row", "Settings", "load_task", "record", "run", "settings_of", "task_places"
+]  # fmt: skip
 
 RAY = "ray"
+
+RECORDS, RESULTS, TABLE, REPORT = "records", "results.json", "table.md", "report.html"
+VALIDATION = "validation_records"
+"""Records of the baselines on what the best of them are chosen on."""
 
 Row = dict[str, Any]
 """One row of the records."""
@@ -104,25 +111,20 @@ def run(
 
     """
     chosen = load_task(task) if isinstance(task, str) else task
-    known = [field.name for field in dataclasses.fields(chosen.settings)]
+    known = {field.name: field for field in dataclasses.fields(chosen.settings)}
     for name in settings:
         if name not in known:
             option = f"setting of {chosen.name}"
             raise UnknownNameError(option, name, known)
-    lacking = [field.name for field in dataclasses.fields(chosen.settings) if _is_required(field)]
-    if missing := [name for name in lacking if name not in {"out", *settings}]:
+    required = [name for name, field in known.items() if field.default is field.default_factory is dataclasses.MISSING]
+    if missing := [name for name in required if name not in {"out", *settings}]:
         raise InvalidInputError(f"{chosen.name} needs {', '.join(f'`{name}`' for name in missing)}")
     outcome: Outcome = chosen.run(chosen.settings(out=out, **settings), progress=progress)
     return outcome
 
 
-def _is_required(field: dataclasses.Field[Any]) -> bool:
-    return field.init and field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
-
-
-def workers_text(default: str) -> str:
-    """Return what the option `workers` says of a task with another default than one process."""
-    return f"processes (default: {default}; with ray one a processor); changes no number"
+WORKERS = "processes (default: {}; with ray one a processor); changes no number"
+"""What the option `workers` says, with the number that suits the task."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -182,9 +184,7 @@ class Settings:
         group="run",
         metavar="NAME",
     )
-    workers: int | None = option(
-        None, "processes (default: 1; with ray one a processor); changes no number", group="run"
-    )
+    workers: int | None = option(None, WORKERS.format(1), group="run")
     ray_address: str | None = option(
         None,
         "host:port of the head of a Ray cluster, or auto for that of this machine (default: the variable RAY_ADDRESS, "
@@ -218,11 +218,17 @@ class Settings:
         "seed": (0, sys.maxsize),
     }
     """Setting -> the least and the most that it may be: beyond lie typing errors that would fill the memory."""
+    ONE_OF: ClassVar[tuple[str, ...]] = ()
+    """Settings of which exactly one is given."""
+    GO_WITH: ClassVar[Mapping[str, tuple[str, ...]]] = {"dataset": ("config", "revision")}
+    """Setting -> those that would be ignored in silence without it, and are refused."""
+    PATHS: ClassVar[tuple[str, ...]] = ("out",)
+    """Settings that must be paths of this machine, and no URLs."""
 
     def __post_init__(self) -> None:
         if not os.fspath(self.out):
             raise InvalidInputError("`out` is empty; name a folder for records and results, . for the current one")
-        self._local("out")
+        self._check_given()
         check_folder(self.out, "out")
         for field in dataclasses.fields(self):
             value = getattr(self, field.name)
@@ -243,29 +249,25 @@ class Settings:
         if self.engine == RAY:
             check_extras(["scale"], "the engine ray")
             check_address(self.ray_address or "local")
-        self._goes_with("dataset", "config", "revision")
 
-    def _one_of(self, *names: str) -> None:
-        """Raise unless exactly one of these settings is given."""
-        if sum(_is_given(getattr(self, name)) for name in names) != 1:
-            listed = ", ".join(f"`{name}`" for name in names[:-1])
-            raise InvalidInputError(f"give one of {listed} and `{names[-1]}`")
-
-    def _local(self, name: str) -> None:
-        """Raise where a setting is a URL that must be a path."""
-        given = getattr(self, name)
-        if given is not None and isinstance(place := location(given), Remote):
-            raise InvalidInputError(f"`{name}` must be a path, on this machine or a shared file system; got {place}")
-
-    def _goes_with(self, owner: str, *names: str) -> None:
-        """Refuse settings that would be ignored in silence, for want of the one that they belong to."""
-        given = [f"`{name}`" for name in names if _is_given(getattr(self, name))]
-        if given and not _is_given(getattr(self, owner)):
-            raise InvalidInputError(f"{' and '.join(given)} goes with `{owner}`; give that too, or leave it out")
-
-
-def _is_given(value: Any) -> bool:
-    return value is not None and value is not False and not (isinstance(value, Sized) and not value)
+    def _check_given(self) -> None:
+        """Raise where settings exclude each other, need another, or are URLs that must be paths."""
+        given = {
+            name: value
+            for name, value in ((field.name, getattr(self, field.name)) for field in dataclasses.fields(self))
+            if value is not None and value is not False and not (isinstance(value, Sized) and not value)
+        }
+        if self.ONE_OF and len(given.keys() & {*self.ONE_OF}) != 1:
+            *others, last = (f"`{name}`" for name in self.ONE_OF)
+            raise InvalidInputError(f"give one of {', '.join(others)} and {last}")
+        for owner, names in self.GO_WITH.items():
+            if owner not in given and (lone := [f"`{name}`" for name in names if name in given]):
+                raise InvalidInputError(f"{' and '.join(lone)} goes with `{owner}`; give that too, or leave it out")
+        for name in self.PATHS:
+            if name in given and isinstance(place := location(given[name]), Remote):
+                raise InvalidInputError(
+                    f"`{name}` must be a path, on this machine or a shared file system; got {place}"
+                )
 
 
 class Job(abc.ABC):
@@ -277,11 +279,8 @@ class Job(abc.ABC):
     size: int  # all that there is to do, finished or not, for the progress
     engine: str = "serial"  # what suits it, unless the settings name others
     workers: int = 1
-
-    @property
-    @abc.abstractmethod
-    def work(self) -> Work:
-        """What works on a unit."""
+    before: Callable[[Sequence[Any], Progress | None], None] | None = None  # called with what is left
+    work: Work  # what works on the payload of a unit
 
     @abc.abstractmethod
     def left(self, rows: Records) -> list[Unit]:
@@ -294,9 +293,6 @@ class Job(abc.ABC):
     def selection(self, rows: Records) -> Iterable[Row]:  # noqa: ARG002
         """Return the rows that say what is scored from here on, unless `rows` say it already."""
         return []
-
-    def prepare(self, units: Sequence[Unit], progress: Progress | None) -> None:  # noqa: B027
-        """Do what has to be done once before the units that are left."""
 
 
 def definitions_of(header: Mapping[str, Any]) -> dict[str, dict[str, int]]:
@@ -323,7 +319,8 @@ def record(job: Job, path: Path, settings: Settings, *, progress: Progress | Non
         if not units:
             records.compact()
             return records.rows
-        job.prepare(units, progress)
+        if job.before is not None:
+            job.before([part for unit in units for part in unit.payload], progress)
         done = job.size - sum(unit.size for unit in units)
         last, workers = kernels(), settings.workers or job.workers
         if settings.engine == RAY:
@@ -345,3 +342,78 @@ def record(job: Job, path: Path, settings: Settings, *, progress: Progress | Non
         records.append([{"kind": "sitting", "wall_time_sec": round(time.monotonic() - started, 3)}])
         records.compact()
         return records.rows
+
+
+# --- what a run leaves in its folder
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Outcome:
+    """What a run gives back.
+
+    Attributes
+    ----------
+    results
+        The content of results.json.
+    scores
+        The records, as the task reads them.
+    files
+        What was written, by kind: ``records``, ``results``, ``table``, ``report``, and what else the task writes.
+    notes
+        What a reader of the results should know.
+
+    """
+
+    results: dict[str, Any]
+    scores: Any
+    files: dict[str, Path]
+    notes: list[str]
+
+    @property
+    def found(self) -> Any:
+        """The old name of ``scores``."""
+        warn_renamed("Outcome.found", "scores")
+        return self.scores
+
+
+def remove_results(out: Path, *others: str) -> None:
+    """Remove what is made from records, should this run end before its own are written: it tells of another run."""
+    for name in (RESULTS, TABLE, REPORT, *others):
+        remove_file(out / name)
+
+
+class ExtraOutputs(NamedTuple):
+    """What a task shows and writes besides the scores."""
+
+    results: Mapping[str, Any] = MappingProxyType({})
+    """Further keys of results.json."""
+    markdown: str = ""
+    """A section at the end of table.md."""
+    notes: Sequence[str] = ()
+    files: Mapping[str, tuple[str, str]] = MappingProxyType({})
+    """Kind -> file name and content."""
+
+
+NO_EXTRA_OUTPUTS: Final = ExtraOutputs()
+
+
+def write_outcome(
+    out: Path,
+    results: dict[str, Any],
+    scores: Any,
+    *,
+    table: str,
+    page: Callable[[], str] | None = None,
+    others: Mapping[str, tuple[str, str]] | None = None,
+    notes: Sequence[str] = (),
+) -> Outcome:
+    """Write the files of a run, each whole or not at all."""
+    contents = {"results": (RESULTS, dump_json(results, indent=2) + "\n"), "table": (TABLE, table + "\n")}
+    contents |= others or {}
+    if page is not None:
+        contents["report"] = (REPORT, page())
+    for name, content in contents.values():
+        write_atomically(out / name, content.encode())
+    files = {"records": records_at(out / RECORDS) or out / RECORDS}
+    files |= {kind: out / name for kind, (name, _) in contents.items()}
+    return Outcome(results, scores, files, list(notes))

@@ -5,6 +5,7 @@ What is reported is put together once, as blocks; a style says how names, marks 
 
 from __future__ import annotations
 
+import functools
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -44,7 +45,7 @@ from music_evals.benchmark.formats import (
     markdown_rows,
 )
 from music_evals.benchmark.results import WHOLE
-from music_evals.benchmark.scores import OUTSIDE
+from music_evals.benchmark.score_table import OUTSIDE
 
 LISTED = 50
 """Failures in table.md, and kinds of remarks; results.json holds more."""
@@ -100,14 +101,11 @@ def _one_line(text: str) -> str:
     return " ".join(text.split())
 
 
-def _escaped(text: str) -> str:
-    """Return a sentence of ours with names in it: none of them may become a link, a tag or code."""
-    return re.sub(r"([\\`<\[|])", r"\\\1", _one_line(text))
-
-
 _SIGNS = {"": "", "better": "+", "worse": "-", "baseline": "="}
 TEXT = Style(_one_line, _one_line, {"best": "*", **_SIGNS}, "in brackets")
-MARKDOWN = Style(markdown_name, _escaped, {"best": "★", **_SIGNS}, 'marked "(control)"')
+# no name in a sentence of ours may become a link, a tag or code
+_ESCAPE = functools.partial(re.sub, r"([\\`<\[|])", r"\\\1")
+MARKDOWN = Style(markdown_name, lambda text: _ESCAPE(_one_line(text)), {"best": "★", **_SIGNS}, 'marked "(control)"')
 PAGE = Style(str, str, {"": "", "best": "★", "better": "▲", "worse": "▼", "baseline": "="}, "in grey")
 
 
@@ -256,24 +254,17 @@ def without_value(cell: Mapping[str, Any]) -> str:
 def _scores(
     results: Mapping[str, Any], table: Mapping[str, Any], names: Sequence[str], title: str = "", caption: str = ""
 ) -> Block:
-    held = {system: table["scores"][system] for system in order(results, table)}
-    rows = tuple(
-        Row(
-            system,
-            results["systems"][system]["role"],
-            tuple(_cell(results, table, system, name) for name in names),
-            " ".join(filter(None, [results["systems"][system].get("note", ""), _scored(cells[names[0]])])),
-        )
-        for system, cells in held.items()
-        if not cells.keys().isdisjoint(names)
-    )
-    return Block(title, tuple(heading(results, name) for name in names), rows, caption=caption)
-
-
-def _scored(cell: Mapping[str, Any]) -> str:
-    """Return what belongs beside the name of a system that failed on some items, e.g. ``[5/6 scored]``."""
-    scored = cell.get("n_scored", cell["n"])
-    return f"[{scored}/{cell['n']} scored]" if scored < cell["n"] else ""
+    rows = []
+    for system in order(results, table):
+        cells, about = table["scores"][system], results["systems"][system]
+        if cells.keys().isdisjoint(names):
+            continue
+        # beside the name of a system that failed on some items: [5/6 scored]
+        n, n_scored = cells[names[0]]["n"], cells[names[0]].get("n_scored", cells[names[0]]["n"])
+        notes = [about.get("note", ""), f"[{n_scored}/{n} scored]" if n_scored < n else ""]
+        shown = tuple(_cell(results, table, system, name) for name in names)
+        rows.append(Row(system, about["role"], shown, " ".join(filter(None, notes))))
+    return Block(title, tuple(heading(results, name) for name in names), tuple(rows), caption=caption)
 
 
 def _cell(results: Mapping[str, Any], table: Mapping[str, Any], system: str, name: str) -> Cell:
@@ -300,77 +291,59 @@ def _explanations(results: Mapping[str, Any], style: Style) -> Iterator[Block]:
             f"{format_difference(test)}, p = {test['p_holm']:.4f}, n = {test['n']}"
             for test in significant(results)
         ]
-        n_tests = len(results["comparisons"])
+        points = points or ["none"]
+        # intervals that leave out 0 although the corrected test finds nothing
+        tests = [test for test in comparisons(results) if test["low"] is not None and not is_significant(test)]
+        if n := sum(test["low"] > 0 or test["high"] < 0 for test in tests):
+            points.append(
+                f"{counted(n, 'further differences')} with an interval that leaves out 0: intervals are not corrected "
+                "for the number of tests, and few groups allow no small p; results.json has all"
+            )
         title = f"Differences with p < {SIGNIFICANCE}, paired by item, swapped by group, Holm-corrected over all "
-        yield Block(f"{title}{n_tests} tests", points=(*(points or ["none"]), *_apart(results)))
+        yield Block(f"{title}{len(results['comparisons'])} tests", points=tuple(points))
     if results.get("best_baseline"):
         yield _against_baselines(results)
 
 
-def _apart(results: Mapping[str, Any]) -> Iterator[str]:
-    """Yield how many intervals leave out 0 although the corrected test finds nothing."""
-    tests = [test for test in comparisons(results) if test["low"] is not None and not is_significant(test)]
-    n = sum(test["low"] > 0 or test["high"] < 0 for test in tests)
-    if n:
-        yield (
-            f"{counted(n, 'further differences')} with an interval that leaves out 0: intervals are not corrected for "
-            "the number of tests, and few groups allow no small p; results.json has all"
-        )
-
-
 def _against_baselines(results: Mapping[str, Any]) -> Block:
     """Return a table of the differences from the best baseline of each score."""
-    table, best = table_of(results), results["best_baseline"]
-    names = [name for name in columns(table) if name in best]
-    rows = tuple(
-        Row(
-            system,
-            results["systems"][system]["role"],
-            tuple(_difference(results, table, system, name) for name in names),
-        )
-        for system in table["ranking"]
-    )
-    return Block(
-        "Difference from the best baseline of each score, with its interval, and the corrected p",
-        tuple(heading(results, name) for name in names),
-        rows,
-    )
-
-
-def _difference(results: Mapping[str, Any], table: Mapping[str, Any], system: str, name: str) -> Cell:
-    kind = mark(results, table, system, name) if name in table["scores"][system] else ""
-    test = table["scores"][system].get(name, {}).get("test")
-    if not test or test["difference"] is None:
-        return Cell("", kind)
-    return Cell(
-        f"{test['difference']:+.3f}",
-        kind,
-        format_interval({**test, "value": test["difference"]}),
-        f"p {format_value(test['p_holm'])}",
-    )
+    table = table_of(results)
+    names = [name for name in columns(table) if name in results["best_baseline"]]
+    rows = []
+    for system in table["ranking"]:
+        cells = []
+        for name in names:
+            kind = mark(results, table, system, name) if name in table["scores"][system] else ""
+            test = table["scores"][system].get(name, {}).get("test")
+            if not test or test["difference"] is None:
+                cells.append(Cell("", kind))
+                continue
+            interval = format_interval({**test, "value": test["difference"]})
+            cells.append(Cell(f"{test['difference']:+.3f}", kind, interval, f"p {format_value(test['p_holm'])}"))
+        rows.append(Row(system, results["systems"][system]["role"], tuple(cells)))
+    title = "Difference from the best baseline of each score, with its interval, and the corrected p"
+    return Block(title, tuple(heading(results, name) for name in names), tuple(rows))
 
 
 def published_blocks(results: Mapping[str, Any]) -> Iterator[Block]:
     """Yield the published table as the other tables are: the metrics of a facet in columns, systems in rows."""
     published = results["published"]
-    table = published["table"]
     shown = False
     for title, names in tables(results).items():
-        printed = [name for name in names if any(name in row for row in table.values())]
-        if printed:
-            shown = True
-            rows = tuple(
-                Row(system, "published", tuple(_printed(published, system, name) for name in printed))
-                for system in table
-            )
-            yield Block(f"{title}, published", tuple(heading(results, name) for name in printed), rows)
+        printed = [name for name in names if any(name in row for row in published["table"].values())]
+        if not printed:
+            continue
+        shown, rows = True, []
+        for system in published["table"]:
+            sides = [published.get(side, {}).get(system, {}) for side in ("table", "spread", "marks")]
+            cells = []
+            for value, spread, note in ([side.get(name) for side in sides] for name in printed):
+                deviation = "" if spread is None else f"sd {format_value(spread)}"
+                cells.append(Cell(format_value(value), spread=deviation, note=note or ""))
+            rows.append(Row(system, "published", tuple(cells)))
+        yield Block(f"{title}, published", tuple(heading(results, name) for name in printed), tuple(rows))
     if shown:
         yield Block(published["source"], points=tuple(published["differences"].values()))
-
-
-def _printed(published: Mapping[str, Any], system: str, name: str) -> Cell:
-    value, spread, mark = (published.get(side, {}).get(system, {}).get(name) for side in ("table", "spread", "marks"))
-    return Cell(format_value(value), spread="" if spread is None else f"sd {format_value(spread)}", note=mark or "")
 
 
 def _remarks(results: Mapping[str, Any], style: Style) -> Block:

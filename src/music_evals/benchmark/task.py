@@ -16,10 +16,10 @@ import numpy as np
 import numpy.typing as npt
 
 from music_evals.benchmark.contents import caveats
-from music_evals.benchmark.outputs import NO_EXTRA_OUTPUTS, ExtraOutputs, Outcome, write_outcome
 from music_evals.benchmark.results import build_results
-from music_evals.benchmark.run import Progress, Row
-from music_evals.benchmark.scores import HistogramFeature, ScoreTable, read_scores
+from music_evals.benchmark.run import NO_EXTRA_OUTPUTS, ExtraOutputs, Outcome, Progress, Row, write_outcome
+from music_evals.benchmark.score_table import HistogramFeature, ScoreTable
+from music_evals.benchmark.scores import read_scores
 from music_evals.benchmark.tables import markdown_report
 from music_evals.errors import UnknownNameError
 from music_evals.metrics.catalogue import Metric

@@ -12,6 +12,7 @@ from typing import Any
 
 from music_evals.cli.console import say, to_stdout
 from music_evals.cli.options import add_verb
+from music_evals.cli.parser import HelpFormatter
 from music_evals.errors import InvalidInputError, NoDataError
 from music_evals.files import private_folder
 
@@ -99,7 +100,8 @@ def add(verbs: Any) -> None:
 
 def _add_lexicon(steps: Any) -> None:
     text = "the terms that are suggested while annotators type"
-    lexicon = steps.add_parser("lexicon", help=text, description=f"{text[0].upper()}{text[1:]}.")
+    about = {"help": text, "description": f"{text[0].upper()}{text[1:]}."}
+    lexicon = steps.add_parser("lexicon", formatter_class=HelpFormatter, **about)
     acts = lexicon.add_subparsers(title="acts", required=True, metavar="ACT")
     step = _step(acts, "build", _build_lexicon, "take the terms of dimensions from a file of captions")
     step.add_argument("captions", help="CSV, JSON Lines or Parquet, one caption a row")

@@ -36,7 +36,7 @@ def print_results(text: str, files: Mapping[str, Path], *, as_json: bool) -> Non
 
 
 def finish_scores(outcome: Any, options: argparse.Namespace, *, report: Callable[..., str] | None = None) -> int:
-    """Say what a benchmark of scores found (`benchmark.outputs.Outcome`), and return the exit code."""
+    """Say what a benchmark of scores found (`benchmark.run.Outcome`), and return the exit code."""
     # What failed is listed first, so that it does not hide behind the tables. `report` makes the tables; None takes
     # those of all scores. A system without a single defined score is a failure too.
     from music_evals.benchmark.contents import n_failures, undefined_systems

@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from music_evals.cli.parser import HelpFormatter
 from music_evals.errors import InvalidInputError
 from music_evals.options import MISSING, options_of
 
@@ -23,7 +24,8 @@ def add_verb(
     """Add a verb, with its line in the list of all, its description and its examples as far as they are given."""
     # `needs` says which extras its options ask for, so that all that are missing are named at once. A verb with steps
     # has no command: argparse asks for a step. `options` adds the options when the verb is parsed or shown.
-    verb = verbs.add_parser(name, **dict(zip(("help", "description", "epilog"), texts, strict=False)))
+    about = dict(zip(("help", "description", "epilog"), texts, strict=False))
+    verb = verbs.add_parser(name, formatter_class=HelpFormatter, **about)
     verb.later = options
     verb.set_defaults(command=command, verb=verb, needs=needs)
     return verb

@@ -18,10 +18,8 @@ SHOWN_OPTIONS = 6  # A usage line names all options of a verb that has no more, 
 class Parser(argparse.ArgumentParser):
     """A parser that names what is missing and what is unknown together, each with the nearest name."""
 
-    def __init__(self, *args: Any, **options: Any) -> None:
-        super().__init__(*args, **{"formatter_class": HelpFormatter, **options})
-        self._given: Sequence[str] = ()
-        self.later: Callable[[Parser], object] | None = None  # adds the options, when they are first needed
+    later: Callable[[Parser], object] | None = None  # adds the options, when they are first needed
+    _given: Sequence[str] = ()
 
     def complete(self) -> None:
         """Add the options that wait until the verb is parsed or shown, so that no other verb's settings are loaded."""

@@ -16,7 +16,7 @@ from music_evals import __version__, errors
 from music_evals.cli import completion
 from music_evals.cli.console import EXIT_FAILURES, drop_stdout, say
 from music_evals.cli.options import in_options
-from music_evals.cli.parser import Parser
+from music_evals.cli.parser import HelpFormatter, Parser
 from music_evals.errors import MissingBackendError, MusicEvalsError, check_extras
 from music_evals.files import check_folder
 
@@ -43,7 +43,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
     options = build_parser(words[0] if words else "").parse_args(words)
     command: Callable[[argparse.Namespace], int] = options.command
     try:
-        with _plain_warnings(options.verb), _all_extras(options):
+        with _plainly(options):
             if getattr(options, "out", None):
                 check_folder(options.out, "out")
             return command(options)
@@ -56,36 +56,31 @@ def run(arguments: Sequence[str] | None = None) -> int:
 
 
 @contextlib.contextmanager
-def _all_extras(options: argparse.Namespace) -> Iterator[None]:
-    """Name the other extras that a command needs beside the one that it misses first."""
-    try:
-        yield
-    except MissingBackendError as error:
-        if error.extra:
-            check_extras(dict.fromkeys([*error.extra.split(","), *options.needs(options)]), error.feature)
-        raise
-
-
-@contextlib.contextmanager
-def _plain_warnings(verb: argparse.ArgumentParser) -> Iterator[None]:
-    """Print warnings of ours as messages: where in the code they come from does not help a user."""
+def _plainly(options: argparse.Namespace) -> Iterator[None]:
+    """Print warnings of ours as messages, since their place in the code helps no user, and name all missing extras."""
     with warnings.catch_warnings():
         show = warnings.showwarning
 
-        def show_plainly(message: Warning | str, category: type[Warning], *place: Any, **options: Any) -> None:
+        def show_plainly(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
             if category.__module__ == MusicEvalsError.__module__:
-                say(f"music-evals: warning: {in_options(str(message), verb)}")
+                say(f"music-evals: warning: {in_options(str(message), options.verb)}")
             else:
-                show(message, category, *place, **options)
+                show(message, category, *place, **more)
 
         warnings.showwarning = show_plainly
-        yield
+        try:
+            yield
+        except MissingBackendError as error:
+            if error.extra:  # the other extras that a command needs beside the one that it misses first
+                check_extras(dict.fromkeys([*error.extra.split(","), *options.needs(options)]), error.feature)
+            raise
 
 
 def build_parser(verb: str = "") -> Parser:
     """Return the parser of the command and of one verb; of all, where it is none or one that tells of the others."""
     parser = Parser(
         prog="music-evals",
+        formatter_class=HelpFormatter,
         description="How music models are judged.",
         epilog="Exit codes: 0 ok, 1 some items failed or results could not be written, 2 wrong usage or input.",
     )

@@ -7,8 +7,9 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from music_evals.benchmark.columns import dump_json
 from music_evals.benchmark.load import LoadedResults
-from music_evals.benchmark.records import dump_json, read_records, reading_rows, records_at
+from music_evals.benchmark.records import read_records, reading_rows, records_at
 from music_evals.benchmark.tasks.preservation.pairs import AUDIO_SUFFIXES
 from music_evals.benchmark.tasks.songs.tag_predictions import TAGS
 from music_evals.errors import FileTooLargeError, NoDataError

@@ -15,8 +15,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from music_evals.benchmark.columns import dump_json
 from music_evals.benchmark.formats import ARROWS, align, render, static
-from music_evals.benchmark.records import dump_json
 from music_evals.csv_files import csv_text
 from music_evals.files import UNSENT, write_atomically
 from music_evals.leaderboard.ranks import Progress

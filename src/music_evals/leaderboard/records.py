@@ -26,12 +26,13 @@ from typing import Any, Final
 
 import numpy as np
 
+from music_evals.benchmark.columns import dump_json
 from music_evals.benchmark.contents import divergences_of_set, unlisted
 from music_evals.benchmark.inputs import hash_of
 from music_evals.benchmark.load import LoadedResults, load_results
-from music_evals.benchmark.records import dump_json, reading_rows
+from music_evals.benchmark.records import reading_rows
 from music_evals.benchmark.results import definition_in
-from music_evals.benchmark.scores import UNKNOWN
+from music_evals.benchmark.score_table import UNKNOWN
 from music_evals.benchmark.tasks.inpainting.runner import INTERVALS, NLL
 from music_evals.benchmark.tasks.style_transfer.task import TRANSFERS
 from music_evals.errors import InvalidInputError, UnknownNameError

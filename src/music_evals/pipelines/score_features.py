@@ -46,7 +46,7 @@ from music_evals.audio.spectra import HOP_LENGTH
 from music_evals.audio.structure import CHROMA_WEIGHT, FRAME_SEC
 from music_evals.errors import UnknownNameError
 from music_evals.numerics import one_thread
-from music_evals.symbolic.measures import MeterMap, meter_map
+from music_evals.symbolic.measures import meter_map
 
 __all__ = ["melody_voice", "score_features", "score_remarks"]
 
@@ -193,13 +193,8 @@ def _why_undefined(name: str, reading: _Reading) -> str:
 
 
 def _beats(reading: _Reading) -> Beats:
-    score = reading.score
-    times_sec = score.seconds(_beat_ticks(score))
-    # how many beats long the score is, up to the end of its last note
-    bars = meter_map(score)
-    ends = np.minimum(bars.starts[1:], score.end_tick)
-    spans = zip(bars.starts[:-1].tolist(), ends.tolist(), _tactus_of_bars(bars), strict=True)
-    return Beats(times_sec, 60 * float(sum((end - start) / beat for start, end, beat in spans)) / reading.duration_sec)
+    ticks, n_beats = _beat_ticks(reading.score)
+    return Beats(reading.score.seconds(ticks), 60 * n_beats / reading.duration_sec)
 
 
 def _f0(reading: _Reading) -> F0Track:
@@ -231,9 +226,15 @@ def _chords(reading: _Reading) -> Chords:
     # surely than a passing note above it; a Viterbi path through the beats prefers to stay. A beat without a note has
     # none.
     score = reading.score
-    ticks = np.unique(np.concatenate([[0.0], _beat_ticks(score), [float(score.end_tick)]]))
+    ticks = np.unique(np.concatenate([[0.0], _beat_ticks(score)[0], [float(score.end_tick)]]))
     weights, basses = _beat_contents(reading.pitched, ticks)
-    scores = TEMPERATURE * (_triad_cosines(weights) + BASS_BONUS * np.concatenate([basses, basses]))
+    # how well each beat fits each triad, shape (24, n_beats), in the order of `CHORD_LABELS`
+    triads = [np.isin(np.arange(12), steps).astype(float) for steps in ((0, 4, 7), (0, 3, 7))]
+    templates = np.stack([np.roll(triad, root) for triad in triads for root in range(12)]) / np.sqrt(3)
+    norms = np.linalg.norm(weights, axis=0)
+    with one_thread():
+        cosines = templates @ (weights / np.where(norms > 0, norms, 1))
+    scores = TEMPERATURE * (cosines + BASS_BONUS * np.concatenate([basses, basses]))
     path = viterbi(log_softmax(scores), STAY)
     states = np.where(weights.any(axis=0), path, len(CHORD_LABELS))
     return states_to_chords(states, score.seconds(ticks))
@@ -269,24 +270,9 @@ def _beat_contents(
     return weights, basses
 
 
-@one_thread()
-def _triad_cosines(weights: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Return how well each beat fits each triad, shape (24, n_beats), in the order of `CHORD_LABELS`."""
-    triads = [np.isin(np.arange(12), steps).astype(float) for steps in ((0, 4, 7), (0, 3, 7))]
-    templates = np.stack([np.roll(triad, root) for triad in triads for root in range(12)]) / np.sqrt(3)
-    norms = np.linalg.norm(weights, axis=0)
-    cosines: npt.NDArray[np.float64] = templates @ (weights / np.where(norms > 0, norms, 1))
-    return cosines
-
-
 def _frame_of(times_sec: FloatArray, n_frames: int) -> npt.NDArray[np.int64]:
     """Return the first frame of `HOP_SEC` that is not before each time, at most `n_frames`; shape (n,)."""
     return np.minimum(np.ceil(times_sec / HOP_SEC - 1e-9).astype(np.int64), n_frames)
-
-
-def _chroma(reading: _Reading) -> Chroma:
-    """Count the notes of each pitch class that sound at each frame."""
-    return Chroma(_sounding(reading, reading.pitched.pitches % 12, 12), HOP_SEC)
 
 
 def _structure(reading: _Reading) -> StructureFrames:
@@ -411,7 +397,8 @@ _READERS: dict[str, Callable[[_Reading], Any]] = {
     "beats": _beats,
     "key": _key,
     "chords": _chords,
-    "chroma": _chroma,
+    # how many notes of each pitch class sound at each frame
+    "chroma": lambda reading: Chroma(_sounding(reading, reading.pitched.pitches % 12, 12), HOP_SEC),
     "f0": _f0,
     "melody": _melody,
     "segments": _segments,
@@ -431,28 +418,26 @@ class _PitchedNotes:
     voices: npt.NDArray[np.int64]  # index of the voice
 
 
-def _beat_ticks(score: Score) -> npt.NDArray[np.float64]:
-    """Return the tick of every beat before the end of the last note, shape (n,); fractions of a tick are possible."""
+def _beat_ticks(score: Score) -> tuple[npt.NDArray[np.float64], float]:
+    """Return the tick of every beat before the end of the last note, shape (n,), and how many beats lie before it."""
+    # Fractions of a tick are possible, and of a beat.
     bars = meter_map(score)
+    beats = [tactus_ticks(signature, bars.ticks_per_quarter) for signature in bars.signatures]
+    if bars.pickup_ticks:  # it has the beat of the bar that it leads to
+        beats[0] = beats[1]
     ticks: list[Fraction] = []
-    for index, beat in enumerate(_tactus_of_bars(bars)):
+    n_beats = Fraction()
+    for index, beat in enumerate(beats):
         start, stop = int(bars.starts[index]), int(bars.starts[index + 1])
+        n_beats += (min(stop, score.end_tick) - start) / beat
         if index == 0 and bars.pickup_ticks:  # counted from its end backwards
             ticks += [stop - number * beat for number in range((stop - start) // beat, 0, -1)]
         else:  # the last one perhaps cut short by the next bar line
             ticks += [start + number * beat for number in range(-((start - stop) // beat))]
-    return np.array([float(tick) for tick in ticks if tick < score.end_tick], dtype=np.float64)
+    return np.array([float(tick) for tick in ticks if tick < score.end_tick], dtype=np.float64), float(n_beats)
 
 
 def tactus_ticks(signature: TimeSignature, ticks_per_quarter: int) -> Fraction:
     """Return the length of a beat in ticks: the denominator's note, or three of them in a compound meter."""
     compound = signature.denominator >= 8 and signature.numerator % 3 == 0
     return Fraction(4 * ticks_per_quarter * (3 if compound else 1), signature.denominator)
-
-
-def _tactus_of_bars(bars: MeterMap) -> list[Fraction]:
-    """Return the length of a beat in each bar; a pickup has the beat of the bar that it leads to."""
-    beats = [tactus_ticks(signature, bars.ticks_per_quarter) for signature in bars.signatures]
-    if bars.pickup_ticks:
-        beats[0] = beats[1]
-    return beats

@@ -9,8 +9,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from music_evals.benchmark.columns import dump_json
 from music_evals.benchmark.engines import Failed, Unit
-from music_evals.benchmark.records import Records, dump_json
+from music_evals.benchmark.records import Records
 from music_evals.benchmark.run import Job, Row
 from music_evals.files import write_atomically
 from music_evals.preparation.contract import Inputs, Song, Step
@@ -46,14 +47,9 @@ class PreparationJob(Job):
     earlier: Mapping[Key, Row]  # last records of the steps of before, as `latest`
 
     def __post_init__(self) -> None:
-        self.size = len(self.songs) * len(self.wanted)
+        self.size, self.work = len(self.songs) * len(self.wanted), StepWork()
         self._step_records = {wanted.step.name: wanted.record for wanted in self.wanted}
         self._hashes: dict[str, str] = {}
-
-    @property
-    def work(self) -> StepWork:
-        """Do the step of a unit."""
-        return StepWork()
 
     def selection(self, rows: Records) -> Iterable[Row]:
         """Return what is not yet said of the steps."""

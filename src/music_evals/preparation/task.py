@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Final
 
 from music_evals.audio.extraction import receipt
-from music_evals.benchmark.records import dump_json
+from music_evals.benchmark.columns import dump_json
 from music_evals.benchmark.run import Progress, Row, record
 from music_evals.benchmark.run import Settings as RunSettings
 from music_evals.errors import InvalidInputError, NoDataError, UnknownNameError
@@ -90,9 +90,9 @@ class Settings(RunSettings):
     }
 
     BOUNDS: ClassVar = {**RunSettings.BOUNDS, "n_clusters": (1, 1_000_000), "sample": (1, sys.maxsize)}
+    PATHS = ("out", "songs")
 
     def __post_init__(self) -> None:
-        self._local("songs")
         super().__post_init__()
         for name in self.steps:
             if name not in all_steps():

@@ -9,8 +9,8 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
+from music_evals.benchmark.columns import dump_json
 from music_evals.benchmark.inputs import load_lyric_writer
-from music_evals.benchmark.records import dump_json
 from music_evals.errors import BackendError, NoDataError
 from music_evals.lyrics.normalise import drop_reasoning
 from music_evals.lyrics.patterns import LEAST_CHINESE, chinese_share

@@ -243,7 +243,15 @@ class _Worker:
             ray.get(setup.work[0]), Path(self._scratch.name) / "0", timeout_sec=setup.timeout_sec
         )
         self._gives_back = bool(here.was_current_actor_reconstructed)
-        self._differs = _differing(setup.versions, here.get_node_id())
+        self._differs: BackendError | None = None  # that this machine has packages of other versions
+        own = package_versions(setup.versions)
+        wanted = {name: version for name, version in setup.versions.items() if own.get(name) != version}
+        if wanted:
+            others = ", ".join(f"{name} {own.get(name, 'none')} and not {wanted[name]}" for name in wanted)
+            self._differs = BackendError(
+                f"node {here.get_node_id()} of the Ray cluster ({socket.gethostname()}) has {others}; numbers depend "
+                "on them: install the same packages on all nodes"
+            )
 
     def __call__(self, table: pa.Table) -> Iterator[pa.Table]:
         """Yield the answers to the units of a chunk, in pieces; None in place of one gives the unit back."""
@@ -273,22 +281,6 @@ class _Worker:
         # when the pool is done with this actor
         self._process.end()
         self._scratch.cleanup()
-
-
-def _differing(versions: Mapping[str, str], node: str) -> BackendError | None:
-    """Return the error that this machine has packages of other versions, where it has."""
-    here = package_versions(versions)
-    other = [
-        f"{name} {here.get(name, 'none')} and not {version}"
-        for name, version in versions.items()
-        if here.get(name) != version
-    ]
-    if not other:
-        return None
-    return BackendError(
-        f"node {node} of the Ray cluster ({socket.gethostname()}) has {', '.join(other)}; numbers depend on them: "
-        "install the same packages on all nodes"
-    )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -330,9 +322,17 @@ def _cluster(address: str | None, workers: int | None) -> Iterator[Any]:
         options = {"num_cpus": workers or n_cores(), "include_dashboard": False}
     else:
         check_address(where)
-        _reach(where)
+        host, _, port = where.rpartition(":")
+        try:  # Ray would try for a minute, with many messages
+            if where != "auto":
+                socket.create_connection((host.strip("[]"), int(port)), CONNECT_SEC).close()
+        except (OSError, OverflowError) as error:
+            raise BackendError(
+                f"no Ray cluster answers at {where}: {error}; start its head with `ray start --head`, and give "
+                "host:port as it prints them"
+            ) from error
     # For the whole run: Ray Data asks again at each execution, and a thread of it then polls for figures to send.
-    with _quiet(), _own_signals(), _environment(RAY_USAGE_STATS_ENABLED="0"):
+    with _quiet(), _restored(RAY_USAGE_STATS_ENABLED="0"):
         try:
             ray.init(address=where, log_to_driver=False, logging_level=logging.ERROR, **options)
         except (OSError, RuntimeError, ValueError) as error:
@@ -344,38 +344,16 @@ def _cluster(address: str | None, workers: int | None) -> Iterator[Any]:
                 ray.shutdown()
 
 
-def _reach(address: str) -> None:
-    """Raise `BackendError` if there is no cluster at an address: Ray would try for a minute, with many messages."""
-    if address == "auto":
-        return
-    host, _, port = address.rpartition(":")
-    try:
-        socket.create_connection((host.strip("[]"), int(port)), CONNECT_SEC).close()
-    except (OSError, OverflowError) as error:
-        raise BackendError(
-            f"no Ray cluster answers at {address}: {error}; start its head with `ray start --head`, and give host:port "
-            "as it prints them"
-        ) from error
-
-
 @contextlib.contextmanager
-def _own_signals() -> Iterator[None]:
-    """Put back what Ray does with SIGTERM, which would outlast the run."""
-    before = signal.getsignal(signal.SIGTERM)
-    try:
-        yield
-    finally:
-        if threading.current_thread() is threading.main_thread():
-            signal.signal(signal.SIGTERM, before)
-
-
-@contextlib.contextmanager
-def _environment(**variables: str) -> Iterator[None]:
-    before = {name: os.environ.get(name) for name in variables}
+def _restored(**variables: str) -> Iterator[None]:
+    """Set variables of the environment, and put them back, with what Ray does with SIGTERM, which outlasts the run."""
+    handler, before = signal.getsignal(signal.SIGTERM), {name: os.environ.get(name) for name in variables}
     os.environ.update(variables)
     try:
         yield
     finally:
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGTERM, handler)
         for name, value in before.items():
             if value is None:
                 del os.environ[name]

@@ -68,7 +68,12 @@ class WorkerProcess:
         except futures.TimeoutError:
             cause = f"did not finish within {self._timeout_sec:g} s"
         except ProcessExpired as error:
-            cause = f"died ({self._cause(error.exitcode)})"
+            code = error.exitcode
+            if code is not None and code < 0:
+                cause = f"died ({signal.strsignal(-code) or f'signal {-code}'})"
+            else:
+                parts = [f"exit code {0 if code == LEFT else code}", self._last_words()]
+                cause = f"died ({': '.join(filter(None, parts))})"
         except BrokenProcessPool:  # pebble had not yet heard that the unit was begun, or it never was
             if not (self._folder / "begun").exists():
                 raise BackendError(
@@ -76,11 +81,6 @@ class WorkerProcess:
                 ) from None
             cause = f"died ({self._last_words() or 'it gives no reason'})"
         return Failed(f"{ParserCrashError.__name__}: {self.unit.label}: the process {cause}")
-
-    def _cause(self, code: int | None) -> str:
-        if code is not None and code < 0:
-            return signal.strsignal(-code) or f"signal {-code}"
-        return ": ".join(filter(None, [f"exit code {0 if code == LEFT else code}", self._last_words()]))
 
     def _last_words(self) -> str:
         with contextlib.suppress(FileNotFoundError):

@@ -17,9 +17,9 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from music_evals.annotations import MUSIB_LAYOUT, Tokens
-from music_evals.benchmark.outputs import RECORDS
 from music_evals.benchmark.records import read_records, reading_rows, records_at
-from music_evals.benchmark.scores import OUTSIDE
+from music_evals.benchmark.run import RECORDS
+from music_evals.benchmark.score_table import OUTSIDE
 from music_evals.errors import InvalidInputError, NoDataError, UnknownNameError
 from music_evals.protocols import CONTROL
 from music_evals.symbolic import noteseq

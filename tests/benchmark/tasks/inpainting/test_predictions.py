@@ -155,6 +155,7 @@ def test_items_beyond_the_limit_are_ignored(tmp_path: Path, items: ItemSet) -> N
         ({"item_id": "x", "middle": "60 128"}, InvalidInputError, "middle: str"),
         ({"item_id": "x", "middle": MIDDLE, "seed": "0"}, InvalidInputError, "seed: str"),
         ({"item_id": "x", "middle": MIDDLE, "seed": True}, InvalidInputError, "seed: bool"),
+        ({"item_id": "x", "middle": MIDDLE, "system": " "}, InvalidInputError, "a system name with a letter"),
         ({"item_id": "x", "middle": MIDDLE[:95]}, ContextLengthError, "has 95 tokens, expected 96"),
         ({"item_id": "x", "middle": [60.5, *MIDDLE[1:]]}, InvalidInputError, "whole numbers"),
         ({"item_id": "x", "middle": [130, *MIDDLE[1:]]}, InvalidTokensError, "line 1: .*130"),

@@ -12,7 +12,7 @@ import pytest
 from tests.benchmark.record_files import cut
 from tests.writing import POEMS, build_model, poem_text, write_songs
 
-from music_evals.benchmark import outputs
+from music_evals.benchmark import run
 from music_evals.benchmark.records import RecordStore, read_records
 from music_evals.benchmark.tasks.songs import generations, lyric_writing, writing_log
 from music_evals.benchmark.tasks.songs.generations import WritingSystem, ask
@@ -414,13 +414,13 @@ def test_texts_are_written_scored_and_logged(settings: Callable[..., Settings], 
 
 def test_results_are_written_once(settings: Callable[..., Settings], monkeypatch: pytest.MonkeyPatch) -> None:
     written: list[str] = []
-    real = outputs.write_atomically
+    real = run.write_atomically
 
     def counting(path: Path, content: bytes) -> None:
         written.append(path.name)
         real(path, content)
 
-    monkeypatch.setattr(outputs, "write_atomically", counting)
+    monkeypatch.setattr(run, "write_atomically", counting)
     LYRIC_WRITING.run(settings(writers=[Poet("poet")], report=True))
     assert sorted(written) == ["report.html", "results.json", "table.md", "texts.jsonl", "writing_log.csv"]
 

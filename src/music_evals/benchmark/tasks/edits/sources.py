@@ -15,8 +15,8 @@ from typing import Any
 
 from music_evals.annotations import EditInstruction
 from music_evals.audio.io import AUDIO_SUFFIXES
+from music_evals.benchmark.columns import dump_json
 from music_evals.benchmark.inputs import files_of, load_split, manifest_rows, resolve_revision, some
-from music_evals.benchmark.records import dump_json
 from music_evals.errors import BackendError, CorruptRecordsError, InvalidInputError, NoDataError, PairCountError
 from music_evals.files import check_path, parse_json, write_atomically
 from music_evals.locations import location, resolve

@@ -6,6 +6,7 @@ the record states. What failed is tried again. No edit depends on the others, on
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import hashlib
 import math
@@ -15,9 +16,10 @@ from pathlib import Path
 from typing import Any, ClassVar, Final
 
 from music_evals.annotations import EditInstruction
+from music_evals.benchmark.columns import dump_json
 from music_evals.benchmark.engines import Failed, Unit
 from music_evals.benchmark.inputs import load_lyric_writer
-from music_evals.benchmark.records import Records, dump_json
+from music_evals.benchmark.records import Records
 from music_evals.benchmark.run import Job, Progress, Row, record
 from music_evals.benchmark.run import Settings as RunSettings
 from music_evals.benchmark.task import Task
@@ -48,34 +50,7 @@ OLD_RECORDS = "edits.jsonl"
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Settings(RunSettings):
-    """What is edited, by which system, and how; the options of the verb ``edit`` by their keywords.
-
-    Parameters
-    ----------
-    sources
-        Files, folders and manifests; see `sources.sources_in_files`. `limit` takes the first ones.
-    system, parameters
-        A name that `protocols.load_editor` knows, and its parameters.
-    weights
-        For a system with weights: ``source`` (folder or Hub id), ``revision``, ``device``, ``dtype``.
-    instruction
-        For all sources; the columns of a manifest or dataset have precedence, each for itself.
-    generate
-        Tasks for which instructions are written from the description of each source: by templates, or by `writer`.
-    writer
-        A language model that writes them; asked once, its answers are kept in ``instructions.jsonl``. The options of
-        `writers.load_lyric_writer`, or a `protocols.LyricWriter`.
-    seconds, mono
-        The manifest then names what was edited in place of the source.
-
-    Raises
-    ------
-    InvalidInputError
-        Settings that contradict each other.
-    UnknownNameError
-        A renderer that does not exist.
-
-    """
+    """What is edited, by which system, and how; the options of the verb ``edit`` by their keywords."""
 
     sources: Sequence[str] = option(
         (),
@@ -88,11 +63,15 @@ class Settings(RunSettings):
     )
     column: str = option("audio", "column with the recordings (default: %(default)s)", group="data")
     system: str = option(MISSING, "the editing system; one of another package is MODULE:CLASS", metavar="NAME")
-    parameters: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    parameters: Mapping[str, Any] = dataclasses.field(default_factory=dict)  # of the system
+    # For a system with weights: ``source`` (folder or Hub id), ``revision``, ``device``, ``dtype``.
     weights: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    # For all sources; the columns of a manifest or dataset have precedence, each for itself.
     instruction: EditInstruction | None = None
-    generate: Sequence[str] = ()
+    generate: Sequence[str] = ()  # tasks for which instructions are written from the description of each source
+    # A language model that writes them, or the options of `inputs.load_lyric_writer`; None is by templates.
     writer: LyricWriter | Mapping[str, Any] | None = None
+    # With `seconds` or `mono` the manifest names what was edited in place of the source.
     seconds: float | None = option(None, "the first S seconds of each recording only", group="data", metavar="S")
     mono: bool = option(False, "mix recordings down to one channel first", group="data")
     render: str | None = option(
@@ -115,10 +94,9 @@ class Settings(RunSettings):
         "report": None,
     }
 
-    BOUNDS: ClassVar = RunSettings.BOUNDS
+    ONE_OF = ("sources", "dataset")
 
     def __post_init__(self) -> None:
-        self._one_of("sources", "dataset")
         if self.writer is not None and not self.generate:
             raise InvalidInputError("a language model writes instructions for the tasks of `generate`; name some")
         if self.seconds is not None and not 1 <= self.seconds < math.inf:
@@ -131,22 +109,11 @@ class Settings(RunSettings):
 
 @dataclasses.dataclass(frozen=True)
 class Edits:
-    """What a run of edits made.
+    """What a run of edits made."""
 
-    Attributes
-    ----------
-    rows
-        One record an edit, in the order of the sources.
-    failures
-        Item and error of those that failed.
-    files
-        ``records`` and ``manifest``.
-
-    """
-
-    rows: list[dict[str, Any]]
-    failures: list[tuple[str, str]]
-    files: dict[str, Path]
+    rows: list[dict[str, Any]]  # one record an edit, in the order of the sources
+    failures: list[tuple[str, str]]  # item and error of those that failed
+    files: dict[str, Path]  # ``records`` and ``manifest``
 
 
 class Editing(Task):
@@ -168,26 +135,9 @@ class Editing(Task):
     ) -> Edits:
         """Let a system edit all sources, and write the edits, their records and the manifest.
 
-        Parameters
-        ----------
-        settings
-            What is edited, by which system, and how.
-        work
-            The system, where it is loaded already; `settings` then only say what records call it.
-        progress
-            Called after each edit.
-        tell
-            Called before the first edit with what it will need of the device, where the system has weights.
-
-        Raises
-        ------
-        UnknownNameError, MissingBackendError, ModelUnavailableError
-            The system cannot be built; nothing was read.
-        NotEnoughMemoryError
-            The device has less than the edits need; nothing was edited.
-        NoDataError, PairCountError, InvalidInputError
-            The sources, or what is asked of them; nothing was edited.
-
+        `work` is the system, where it is loaded already; `settings` then only say what records call it. `tell` is
+        called before the first edit with what it will need of the device, where the system has weights; where the
+        device has less, `NotEnoughMemoryError` is raised and nothing is edited.
         """
         out = Path(settings.out)
         work = work or EditWork(settings.system, dict(settings.parameters), dict(settings.weights))
@@ -275,21 +225,23 @@ class EditJob(Job):
     header: Mapping[str, Any]
     sources: Sequence[Source]
     settings: Settings
-    does: EditWork
+    work: EditWork
 
     def __post_init__(self) -> None:
         self.size = len(self.sources)
         self._out = Path(self.settings.out)
         self._hashes: dict[str, str] = {}
 
-    @property
-    def work(self) -> EditWork:
-        """Edit the source of a unit."""
-        return self.does
-
     def left(self, rows: Records) -> list[Unit]:
         """Leave out what is done by the same request and whose file is as it was written."""
-        done = {row["item"]: row for row in self.latest(rows) if "error" not in row and self._is_whole(row)}
+        done: dict[str, Row] = {}
+        for row in (row for row in self.latest(rows) if "error" not in row):
+            files = row["files"]
+            with contextlib.suppress(OSError):
+                edit = (self._out / files["estimate"]).read_bytes()
+                is_whole = hashlib.sha256(edit).hexdigest() == files["sha256"]
+                if is_whole and (self._out / files["reference"]).is_file():
+                    done[row["item"]] = row
         chosen, units = self.settings, []
         for source in self.sources:
             if source.item in done and done[source.item]["asked"] == self._identity(source):
@@ -344,11 +296,3 @@ class EditJob(Job):
             except MusicEvalsError as error:  # which is that of its row
                 self._hashes[source.path] = str(error)
         return [self._hashes[source.path], source.instruction.to_dict()]
-
-    def _is_whole(self, row: Row) -> bool:
-        path = self._out / row["files"]["estimate"]
-        reference = self._out / row["files"]["reference"]
-        try:
-            return reference.is_file() and bool(hashlib.sha256(path.read_bytes()).hexdigest() == row["files"]["sha256"])
-        except OSError:
-            return False

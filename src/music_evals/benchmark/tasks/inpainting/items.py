@@ -79,8 +79,6 @@ class ItemSet:
 
     def head(self, n: int | None) -> ItemSet:
         """Return the first `n` items, or all of them for None."""
-        if n is None or n >= len(self):
-            return self
         names = ("item_ids", "songs", "contexts", "seen_in_train", "near_train", "repeats_in_context", "voices")
         columns = {name: getattr(self, name) for name in names}
         first = {name: column[:n] for name, column in columns.items() if column is not None}
@@ -102,52 +100,48 @@ def load_items(dataset: str, config: str | None, split: str, *, revision: str | 
             f"{dataset}, split {split}: no column {', '.join(missing)}; expected item_id, song and tokens (384 NoteSeq "
             f"tokens), got {', '.join(table.column_names)}"
         )
-    item_ids = _read_names(table, "item_id", dataset)
+    item_ids = _read_column(table, "item_id", dataset, str)
     return ItemSet(
         dataset=dataset,
         config=config,
         split=split,
         revision=revision,
         item_ids=item_ids,
-        songs=_read_names(table, "song", dataset),
+        songs=_read_column(table, "song", dataset, str),
         contexts=_read_contexts(table, item_ids, dataset),
-        seen_in_train=_read_numbers(table, "seen_in_train", dataset, bool),
-        near_train=_read_numbers(table, "near_train", dataset, float),
-        repeats_in_context=_read_numbers(table, "repeats_in_context", dataset, float),
-        voices=_read_names(table, "voice", dataset) if "voice" in table.column_names else None,
+        seen_in_train=_read_column(table, "seen_in_train", dataset, bool),
+        near_train=_read_column(table, "near_train", dataset, float),
+        repeats_in_context=_read_column(table, "repeats_in_context", dataset, float),
+        voices=_read_column(table, "voice", dataset, str),
     )
 
 
 # Columns of a dataset as arrays: whatever a stranger's table holds, it is checked before it is believed.
 
 
-def _read_names(table: Any, name: str, dataset: str) -> tuple[str, ...]:
-    """Return a column of ids as text."""
-    from pyarrow import types
-
-    column = table[name]
-    kind = column.type
-    text = types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind)
-    if not text and not types.is_integer(kind):
-        raise InvalidInputError(f"{dataset}: column {name} holds {kind}; expected text or whole numbers")
-    _check_no_nulls(column, name, dataset)
-    return tuple(map(str, column.to_pylist()))
-
-
-def _read_numbers(table: Any, name: str, dataset: str, dtype: type[bool | float]) -> npt.NDArray[Any] | None:
-    """Return a column of true and false or of numbers from 0 to 1; None where the table has none of this name."""
+def _read_column(table: Any, name: str, dataset: str, kind: type[str | bool | float]) -> Any:
+    """Return a column of ids as text, or of true and false or of numbers from 0 to 1 as an array; None without it."""
     from pyarrow import types
 
     if name not in table.column_names:
         return None
+    text = (types.is_string, types.is_large_string, types.is_string_view, types.is_integer)
+    form, checks = {
+        str: ("text or whole numbers", text),
+        bool: ("true and false (bool), or no such column", (types.is_boolean,)),
+        float: ("numbers from 0 to 1 (float), or no such column", (types.is_floating,)),
+    }[kind]
     column = table[name]
-    is_right, form = types.is_floating, "numbers from 0 to 1 (float)"
-    if dtype is bool:
-        is_right, form = types.is_boolean, "true and false (bool)"
-    if not is_right(column.type):
-        raise InvalidInputError(f"{dataset}: column {name} holds {column.type}; expected {form}, or no such column")
-    _check_no_nulls(column, name, dataset)
-    values: npt.NDArray[Any] = column.to_numpy().astype(dtype)
+    if not any(check(column.type) for check in checks):
+        raise InvalidInputError(f"{dataset}: column {name} holds {column.type}; expected {form}")
+    if column.null_count:
+        row = next(index for index, value in enumerate(column) if not value.is_valid)
+        raise InvalidInputError(
+            f"{dataset}: column {name} has no value in {column.null_count} rows, the first is row {row}; fill them in"
+        )
+    if kind is str:
+        return tuple(map(str, column.to_pylist()))
+    values: npt.NDArray[Any] = column.to_numpy().astype(kind)
     wrong = np.flatnonzero(~((values >= 0) & (values <= 1)))
     if wrong.size:
         raise InvalidInputError(
@@ -188,11 +182,3 @@ def _read_contexts(table: Any, item_ids: tuple[str, ...], dataset: str) -> Token
             except MusicEvalsError as error:
                 raise located(error, f"{dataset}: item {item!r}") from error
         raise
-
-
-def _check_no_nulls(column: Any, name: str, dataset: str) -> None:
-    if column.null_count:
-        row = next(index for index, value in enumerate(column) if not value.is_valid)
-        raise InvalidInputError(
-            f"{dataset}: column {name} has no value in {column.null_count} rows, the first is row {row}; fill them in"
-        )

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from music_evals.annotations import MUSIB_LAYOUT, Tokens
-from music_evals.benchmark.inputs import json_lines, manifest_rows, shown_types, some
+from music_evals.benchmark.inputs import SEED_END, json_lines, manifest_rows, shown_types, some
 from music_evals.benchmark.scores import NOT_GIVEN
 from music_evals.benchmark.tasks.inpainting.items import ItemSet
 from music_evals.benchmark.tasks.inpainting.systems import System, stored_system
@@ -32,8 +32,6 @@ from music_evals.symbolic.contexts import Measures
 from music_evals.symbolic.encodings import items
 
 SIDES = ("reference", "prediction")
-SEED_END = 2**63
-"""Seeds of predictions are below: records and tables hold them as 64-bit integers."""
 
 OR_FAILED = "or count the items without one as failed, with `allow_missing=True`"
 

@@ -14,7 +14,7 @@ from music_evals.annotations import MUSIB_LAYOUT, Score, Tempo, TimeSignature, T
 from music_evals.benchmark.contents import heading, mark, order, table_of, verdict
 from music_evals.benchmark.formats import Section, format_interval, format_value, markdown_rows, render, static
 from music_evals.benchmark.report import score_page
-from music_evals.benchmark.scores import OUTSIDE, ScoreTable
+from music_evals.benchmark.score_table import OUTSIDE, ScoreTable
 from music_evals.benchmark.tables import MARKDOWN
 from music_evals.benchmark.tasks.inpainting import plots
 from music_evals.benchmark.tasks.inpainting.runner import HEADINGS, INTERVALS, RANKING
@@ -72,12 +72,9 @@ def _highlight(results: Mapping[str, Any]) -> str | None:
 
     One that answered every item comes before one that did not.
     """
-    table = table_of(results)
-
-    def later(name: str) -> tuple[bool, bool]:
-        return _failed_on_some(table["scores"][name]), results["systems"][name]["role"] != "model"
-
-    return min(table["ranking"], key=later, default=None)
+    table, about = table_of(results), results["systems"]
+    later = {name: (_failed_on_some(cells), about[name]["role"] != "model") for name, cells in table["scores"].items()}
+    return min(table["ranking"], key=later.__getitem__, default=None)
 
 
 def _failed_on_some(cells: Mapping[str, Any]) -> bool:
@@ -154,26 +151,26 @@ def _divergences(results: Mapping[str, Any], score_table: ScoreTable, systems: S
     variant, scores = results["variant"], table_of(results)["scores"]
     size = n_bins(variant)
     shown = [CONTROL, *filter(None, [_highlight(results), _rival(results)])]
-
-    def draw(metric: str, curves: Mapping[str, Curve], **words: str) -> tuple[str, str]:
-        cells = {name: scores[name][metric] for name in systems if name != CONTROL}
-        words |= {"label": _words(metric)}
-        return _words(metric), plots.divergences(f"div-{metric}", curves, cells, _highlight(results), **words)
-
     # where the bin of each interval begins, and its share of all that a system wrote
     edges = np.linspace(-INTERVAL_BINS / 2, INTERVAL_BINS / 2 - 1, INTERVAL_BINS)
     intervals: dict[str, Curve] = {}
     for name in shown:
         bins = score_table.scored(name).bins(INTERVALS, name)
         intervals[name] = edges, masses(bins[bins >= 0].astype(np.int64), INTERVAL_BINS)
-    pictures = [draw(INTERVALS, intervals, feature="melodic interval, semitones", counted="intervals")]
+    drawn = [(INTERVALS, intervals, "melodic interval, semitones", "intervals")]
     for metric, feature in FEATURES.items():
         curves = {}
         for name in shown:
             values = score_table.at(list(score_table.item_rows), name).by_seed(feature)
             places = histogram_bins(values[~np.isnan(values)], variant=variant)
             curves[name] = np.arange(size) / 100, masses(places, size)
-        pictures.append(draw(metric, curves, feature=_words(feature)))
+        drawn.append((metric, curves, _words(feature), "items"))
+    pictures = []
+    for metric, curves, feature, counted in drawn:
+        cells = {name: scores[name][metric] for name in systems if name != CONTROL}
+        title, words = _words(metric), {"feature": feature, "counted": counted}
+        picture = plots.divergences(f"div-{metric}", curves, cells, _highlight(results), label=title, **words)
+        pictures.append((title, picture))
     return pictures
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -24,7 +24,7 @@ from music_evals.benchmark.run import Job, Row
 from music_evals.benchmark.scores import SeededScores
 from music_evals.benchmark.tasks.inpainting.items import ItemSet
 from music_evals.benchmark.tasks.inpainting.systems import System, chosen_names
-from music_evals.errors import InvalidInputError, InvalidTokensError, MusicEvalsError
+from music_evals.errors import InvalidInputError, MusicEvalsError
 from music_evals.files import Store
 from music_evals.metrics.catalogue import INPAINTING_EXTENSIONS, INPAINTING_METRICS, metric_of
 from music_evals.metrics.likelihood import inpainting_nll
@@ -81,16 +81,11 @@ class _Chunk(NamedTuple):
 
     system: int
     seed: int
-    start: int
-    stop: int
-    likelihood: bool = False
-
-    @property
-    def rows(self) -> range:
-        return range(self.start, self.stop)
+    rows: range
+    likelihood: bool
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
+@dataclasses.dataclass(eq=False)
 class InpaintingJob(Job):
     """Every system on every item; it is its own work, so that items and systems travel once to each process."""
 
@@ -113,11 +108,19 @@ class InpaintingJob(Job):
             )
         if not self.seeds:
             raise InvalidInputError("expected at least one seed, got none")
-
-    @property
-    def recorded(self) -> tuple[str, ...]:
-        """Scores and features of a prediction."""
-        return (*METRICS, COMPANION, *self.extensions)
+        self.recorded = (*METRICS, COMPANION, *self.extensions)  # scores and features of a prediction
+        self._runs: list[tuple[int, int, bool]] = []  # system, seed, and whether likelihoods are worked out
+        for index, system in enumerate(self.systems):
+            seeds = system.seeds(self.seeds)
+            self._runs += [(index, seed, False) for seed in seeds]
+            if isinstance(system.inpainter, LikelihoodInpainter):
+                # the likelihood of the true middle does not depend on the seed: it is worked out once
+                self._runs.append((index, seeds[0], True))
+        self.work, self.size = self, len(self._runs) * len(self.judged)
+        # processes that suit it: networks, which take long, decode a chunk with one thread; rules are soon done
+        networks = [system for system in self.systems if system.role in {"model", "leaking"} and system.make]
+        full = sum(len(system.seeds(self.seeds)) for system in networks) * (len(self.judged) // CHUNK_ITEMS)
+        self.workers = max(min(n_cores(), MOST_WORKERS, full), 1)
 
     def _metrics(self, chunk: _Chunk) -> tuple[str, ...]:
         return (NLL,) if chunk.likelihood else self.recorded
@@ -138,7 +141,16 @@ class InpaintingJob(Job):
                 "fingerprint": judged.fingerprint,
                 "n_items": len(judged),
             },
-            "systems": {system.name: system.header(self.seeds) for system in self.systems},
+            "systems": {
+                system.name: {
+                    "role": system.role,
+                    "content_hash": system.content_hash,
+                    "seeds": list(system.seeds(self.seeds)),
+                    "sees_reference": system.sees_reference,
+                    **system.details,
+                }
+                for system in self.systems
+            },
             "extractors": {},
             "seeds": list(self.seeds),
             "options": dict(self.options),
@@ -169,56 +181,26 @@ class InpaintingJob(Job):
         failures = sorted(judged.failures.items())
         return rows + [{"kind": "item", "item": item, "error": reason} for item, reason in failures]
 
-    @property
-    def size(self) -> int:  # type: ignore[override]
-        """Items, for each system and seed."""
-        return sum(len(chunk.rows) for chunk in self._chunks())
-
-    @property
-    def workers(self) -> int:  # type: ignore[override]
-        """Processes that suit it: networks, which take long, decode a chunk with one thread; rules are soon done."""
-        networks = [system for system in self.systems if system.role in {"model", "leaking"} and system.make]
-        full = sum(len(system.seeds(self.seeds)) for system in networks) * (len(self.judged) // CHUNK_ITEMS)
-        return max(min(n_cores(), MOST_WORKERS, full), 1)
-
-    @property
-    def work(self) -> InpaintingJob:
-        """Judge the items of a chunk."""
-        return self
-
     def left(self, rows: Records) -> list[Unit]:
         """Leave out the chunks of which every item has its scores; one failed item brings its chunk back."""
-        if "score" not in rows.kinds:
-            return list(map(self._unit, self._chunks()))
-        seeds = {system.name: list(system.seeds(self.seeds)) for system in self.systems}
-        made = SeededScores(rows, self.judged.item_ids, seeds, (*self.recorded, NLL))
-
-        def finished(chunk: _Chunk) -> bool:
-            name = self.systems[chunk.system].name
-            return made.are_scored(name, chunk.seed, range(chunk.start, chunk.stop), self._metrics(chunk))
-
-        return [self._unit(chunk) for chunk in self._chunks() if not finished(chunk)]
+        made, n = None, len(self.judged)
+        if "score" in rows.kinds:
+            seeds = {system.name: list(system.seeds(self.seeds)) for system in self.systems}
+            made = SeededScores(rows, self.judged.item_ids, seeds, (*self.recorded, NLL))
+        units = []
+        for index, seed, likelihood in self._runs:
+            name = self.systems[index].name
+            for start in range(0, n, CHUNK_ITEMS):
+                chunk = _Chunk(index, seed, range(start, min(start + CHUNK_ITEMS, n)), likelihood)
+                if made is None or not made.are_scored(name, seed, chunk.rows, self._metrics(chunk)):
+                    parts = tuple(Unit(chunk._replace(rows=range(row, row + 1)), name) for row in chunk.rows)
+                    units.append(Unit(chunk, name, size=len(parts), parts=parts if len(parts) > 1 else ()))
+        return units
 
     def selection(self, rows: Records) -> list[Row]:
         """Return what is asked for from here on, where the last selection does not say it."""
         row = {"kind": "selection", "scores": [COMPANION, *self.extensions]}
         return [] if "selection" in rows.kinds and [row] == list(rows.of("selection"))[-1:] else [row]
-
-    def _chunks(self) -> Iterator[_Chunk]:
-        starts = range(0, len(self.judged), CHUNK_ITEMS)
-        for index, system in enumerate(self.systems):
-            seeds = [(seed, False) for seed in system.seeds(self.seeds)]
-            if isinstance(system.inpainter, LikelihoodInpainter):
-                # the likelihood of the true middle does not depend on the seed: it is worked out once
-                seeds.append((seeds[0][0], True))
-            for seed, likelihood in seeds:
-                for start in starts:
-                    yield _Chunk(index, seed, start, min(start + CHUNK_ITEMS, len(self.judged)), likelihood)
-
-    def _unit(self, chunk: _Chunk) -> Unit:
-        rows = chunk.rows if len(chunk.rows) > 1 else ()
-        single = tuple(self._unit(chunk._replace(start=row, stop=row + 1)) for row in rows)
-        return Unit(chunk, self.systems[chunk.system].name, size=len(chunk.rows), parts=single)
 
     def rows(self, unit: Unit, answer: Any) -> list[Row]:
         """Return the rows that a chunk was answered with, or that its items failed."""
@@ -242,13 +224,9 @@ class InpaintingJob(Job):
         errors |= {row: system.failures[item] for row, item in named.items() if item in system.failures}
         nothing = np.zeros((len(rows), MUSIB_LAYOUT.middle_steps), dtype=np.uint8)
         middles = _by_item(partial(self._middles, system, chunk.seed), rows, nothing, errors, PLUGIN_ERRORS)
-
-        def scores_of(rows: Sequence[int], _: str) -> Floats:
-            return self._scores(judged.contexts[rows], middles[[row - chunk.start for row in rows]])
-
         # an item that the variant cannot score
         undefined = np.full((len(rows), len(self.recorded)), np.nan)
-        scores = _by_item(scores_of, rows, undefined, errors, (MusicEvalsError,))
+        scores = _by_item(partial(self._scores, chunk, middles), rows, undefined, errors, (MusicEvalsError,))
         return self._rows(chunk, dict(zip(self.recorded, scores.T, strict=True)), errors, middles)
 
     def _middles(self, system: System, seed: int, rows: Sequence[int], size: str) -> Tokens:
@@ -256,17 +234,7 @@ class InpaintingJob(Job):
         label = f"chunk {rows[0]}" if size == "chunk" else f"item {self.judged.item_ids[rows[0]]}"
         contexts = self.judged.contexts[rows]
         visible = contexts if system.sees_reference else noteseq.mask_middle(contexts)
-
-        def predict() -> Tokens:
-            rng = derive_rng(seed, system.name, label)
-            middles = noteseq.check_tokens(system.inpaint(visible, rows, seed=seed, rng=rng))
-            expected = (len(rows), MUSIB_LAYOUT.middle_steps)
-            if middles.shape != expected:
-                raise InvalidTokensError(
-                    f"{system.name} returned middles of shape {middles.shape}, expected {expected}"
-                )
-            return middles
-
+        predict = partial(system.inpaint, visible, rows, seed=seed, rng=derive_rng(seed, system.name, label))
         return self._cached(system, {"asked": "middles", "seed": seed, "label": label}, visible, predict, "u1")
 
     def _losses(self, system: System, rows: Sequence[int], _: str) -> Floats:
@@ -284,8 +252,9 @@ class InpaintingJob(Job):
 
         return self._cached(system, {"asked": "likelihoods"}, contexts, likelihoods, "<f8").reshape(-1)
 
-    def _scores(self, contexts: Tokens, middles: Tokens) -> Floats:
-        """Return what is recorded of predictions, shape (n, n_recorded); undefined values are NaN."""
+    def _scores(self, chunk: _Chunk, middles: Tokens, rows: Sequence[int], _: str) -> Floats:
+        """Return what is recorded of some predictions of a chunk, shape (n, n_recorded); undefined values are NaN."""
+        contexts, middles = self.judged.contexts[rows], middles[[row - chunk.rows.start for row in rows]]
         scores = item_scores(contexts, middles, variant=self.variant, extensions=(COMPANION, *self.extensions))
         features = item_features(contexts, middles, variant=self.variant)
         scores |= {FEATURES[name]: estimate for name, (_, estimate) in features.items()}

@@ -13,10 +13,11 @@ from typing import Any, Literal
 import numpy as np
 
 from music_evals import __version__
-from music_evals.annotations import Tokens
-from music_evals.benchmark.inputs import find_model, hash_of
-from music_evals.errors import InvalidInputError, UnknownNameError
+from music_evals.annotations import MUSIB_LAYOUT, Tokens
+from music_evals.benchmark.inputs import find_model, hash_of, with_commas
+from music_evals.errors import InvalidTokensError, UnknownNameError
 from music_evals.protocols import BASELINES, CONTROL, CONTROLS, INPAINTERS, Inpainter, load_plugin
+from music_evals.symbolic.noteseq import check_tokens
 
 Role = Literal["model", "baseline", "control", "leaking"]
 """A control or a leaking system has seen the reference and stands outside of all comparisons."""
@@ -37,12 +38,6 @@ class System:
     failures: Mapping[str, str] = dataclasses.field(default_factory=dict)
     # What a receipt should say of it: path, decoding, temperature. Part of the run's header.
     details: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        if not self.name.strip():
-            raise InvalidInputError("a system needs a name that is not empty")
-        if (self.make is None) == (self.stored is None):
-            raise InvalidInputError(f"system {self.name!r} needs either a plug-in or stored predictions")
 
     def __getstate__(self) -> dict[str, Any]:
         # what travels to a worker process is the recipe, not the built plug-in, which may hold closures
@@ -65,20 +60,15 @@ class System:
         return tuple(seeds[:1]) if self.inpainter.deterministic else tuple(seeds)
 
     def inpaint(self, contexts: Tokens, rows: Sequence[int], *, seed: int, rng: np.random.Generator) -> Tokens:
-        """Return the middles of the items `rows`."""
+        """Return the middles of the items `rows`, shape (n, 96), checked."""
         if self.inpainter is None:
-            return (self.stored or {})[seed][list(rows)]
-        return self.inpainter.inpaint(contexts, rng=rng)
-
-    def header(self, seeds: Sequence[int]) -> dict[str, Any]:
-        """Return what the records say of the system."""
-        return {
-            "role": self.role,
-            "content_hash": self.content_hash,
-            "seeds": list(self.seeds(seeds)),
-            "sees_reference": self.sees_reference,
-            **self.details,
-        }
+            middles = (self.stored or {})[seed][list(rows)]
+        else:
+            middles = self.inpainter.inpaint(contexts, rng=rng)
+        middles, expected = check_tokens(middles), (len(rows), MUSIB_LAYOUT.middle_steps)
+        if middles.shape != expected:
+            raise InvalidTokensError(f"{self.name} returned middles of shape {middles.shape}, expected {expected}")
+        return middles
 
 
 def baseline_names(choice: str) -> tuple[str, ...]:
@@ -90,7 +80,7 @@ def chosen_names(choice: str, known: Collection[str], kind: str) -> tuple[str, .
     """Read names with commas, each once, ``"all"`` or ``"none"``."""
     if choice in {"all", "none"}:
         return tuple(known) if choice == "all" else ()
-    names = [name.strip() for name in choice.split(",") if name.strip()]
+    names = with_commas(choice)
     for name in names:
         if name not in known:
             raise UnknownNameError(kind, name, [*known, "all", "none"])

@@ -1,8 +1,5 @@
 """The benchmark of score inpainting from end to end: settings in, result files out.
 
-tasks -> systems -> runner -> records -> aggregate -> results, report. What is judged, and by whom, is settled before
-anything runs, so that a wrong name costs no time.
-
 Every system with a prediction is tested against the best baseline of each score, which is chosen on the validation
 split; note F1 ranks. `inpainting_nll` is not compared between models: what it counts differs from model to model.
 
@@ -23,13 +20,21 @@ import numpy as np
 from music_evals.annotations import MUSIB_LAYOUT
 from music_evals.benchmark.formats import check_backend
 from music_evals.benchmark.inputs import split_names
-from music_evals.benchmark.outputs import RECORDS, VALIDATION, ExtraOutputs, Outcome, remove_results
 from music_evals.benchmark.published import published_section
 from music_evals.benchmark.records import remove_records
 from music_evals.benchmark.results import WHOLE
-from music_evals.benchmark.run import Progress, record, workers_text
+from music_evals.benchmark.run import (
+    RECORDS,
+    VALIDATION,
+    WORKERS,
+    ExtraOutputs,
+    Outcome,
+    Progress,
+    record,
+    remove_results,
+)
 from music_evals.benchmark.run import Settings as RunSettings
-from music_evals.benchmark.scores import HistogramFeature, ScoreTable
+from music_evals.benchmark.score_table import HistogramFeature, ScoreTable
 from music_evals.benchmark.task import Task
 from music_evals.benchmark.tasks.inpainting.items import TRAIN_CONFIGS, ItemSet, load_items
 from music_evals.benchmark.tasks.inpainting.predictions import load_pairs, load_predictions
@@ -193,22 +198,24 @@ class Settings(RunSettings):
     TEXTS: ClassVar = {
         "dataset": "a name (see list), a folder or a Hub id",
         "limit": "evaluate the first N items only; best baselines are still chosen on all of validation",
-        "workers": workers_text("number of cores, at most 4, for networks on many items, else 1"),
+        "workers": WORKERS.format("number of cores, at most 4, for networks on many items, else 1"),
         "seed": None,  # the seeds of --seeds
         "report": None,  # its own options, as a page with figures
     }
 
     BOUNDS: ClassVar = {**RunSettings.BOUNDS, "n_seeds": (1, 1000)}
+    ONE_OF = ("dataset", "pairs")
+    GO_WITH: ClassVar = {
+        "dataset": ("config", "revision", "predictions", "limit"),  # pairs hold predictions, and are named one by one
+        "pairs": ("voice", "highest", "measures"),
+        "models": ("decoding", "temperature", "cache"),
+    }
+    PATHS = ("out", "pairs", "cache")
 
     def __post_init__(self) -> None:
-        self._one_of("dataset", "pairs")
-        self._goes_with("dataset", "predictions", "limit")  # pairs hold their predictions, and are named one by one
-        self._goes_with("predictions" if self.pairs is None else "pairs", "allow_missing")
-        self._goes_with("pairs", "voice", "highest", "measures")
-        self._goes_with("models", "decoding", "temperature", "cache")
-        self._local("pairs")
-        self._local("cache")
         super().__post_init__()
+        if self.allow_missing and self.pairs is None and self.predictions is None:
+            raise InvalidInputError("`allow_missing` goes with `predictions`; give that too, or leave it out")
         extension_names(self.extensions)
         if self.variant is not None:
             check_variant(self.variant)
@@ -223,16 +230,9 @@ class Settings(RunSettings):
                 f"`protocol` {OFFICIAL} judges a dataset's config {OFFICIAL_CONFIG} with variant {OFFICIAL}; leave out "
                 "what differs, or leave out `protocol`"
             )
-
-    @property
-    def scored_config(self) -> str | None:
-        """The config that the protocol asks for."""
-        return OFFICIAL_CONFIG if self.protocol == OFFICIAL else self.config
-
-    @property
-    def scored_variant(self) -> str:
-        """The variant that the protocol asks for."""
-        return self.variant or (OFFICIAL if self.protocol == OFFICIAL else "corrected")
+        official = self.protocol == OFFICIAL
+        object.__setattr__(self, "variant", self.variant or (OFFICIAL if official else "corrected"))
+        object.__setattr__(self, "config", OFFICIAL_CONFIG if official else self.config)
 
 
 class Inpainting(Task):
@@ -270,7 +270,7 @@ class Inpainting(Task):
         settings = dataclasses.replace(settings, revision=items.revision)
         baselines, notes = _baselines(settings)
         competing = [system for system in baselines if system.role == "baseline"]
-        validation_items = _split(settings, settings.scored_config, "validation") if competing else None
+        validation_items = _split(settings, settings.config, "validation") if competing else None
         systems = [*systems, *baselines, baseline_system(CONTROL, None)]
         out = Path(settings.out)
         if settings.overwrite:
@@ -284,9 +284,7 @@ class Inpainting(Task):
         taken = {"voice": settings.voice, "highest": settings.highest, "measures": fixed}
         options |= {name: value for name, value in taken.items() if value}  # older records do not have them
         seeds, extensions = range(settings.n_seeds), extension_names(settings.extensions)
-        job = InpaintingJob(
-            items, systems, settings.scored_variant, seeds, settings.protocol, options, cache, extensions
-        )
+        job = InpaintingJob(items, systems, str(settings.variant), seeds, settings.protocol, options, cache, extensions)
         rows, validation = record(job, out / RECORDS, settings, progress=progress), None
         if validation_items is not None:
             job = dataclasses.replace(job, judged=validation_items, systems=[*competing, systems[-1]])
@@ -377,7 +375,7 @@ def _judged(settings: Settings) -> tuple[ItemSet, list[System]]:
             measures=settings.measures or "notated",
         )
         return items, [predicted, *models]
-    whole = load_items(str(settings.dataset), settings.scored_config, settings.split, revision=settings.revision)
+    whole = load_items(str(settings.dataset), settings.config, settings.split, revision=settings.revision)
     items = whole.head(settings.limit)
     if settings.predictions is None:
         return items, models
@@ -390,7 +388,7 @@ def _judged(settings: Settings) -> tuple[ItemSet, list[System]]:
 def _baselines(settings: Settings) -> tuple[list[System], list[str]]:
     """Return the baselines, and a note where some of ``"all"`` cannot be fitted."""
     names = baseline_names(settings.baselines)
-    config = TRAIN_CONFIGS.get(settings.scored_config or "", settings.scored_config)
+    config = TRAIN_CONFIGS.get(settings.config or "", settings.config)
     train = _split(settings, config, "train") if names else None
     systems, left_out = [], []
     for name in names:

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from music_evals.benchmark.formats import markdown_name, markdown_rows
-from music_evals.benchmark.scores import ScoreTable
+from music_evals.benchmark.score_table import ScoreTable
 from music_evals.metrics.catalogue import PRESERVATION_METRICS
 from music_evals.stats.multiplicity import ERROR_RATE, verdict
 from music_evals.stats.paired import paired_mean_test

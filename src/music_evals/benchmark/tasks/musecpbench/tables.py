@@ -11,7 +11,7 @@ import numpy as np
 from music_evals.annotations import FACETS, EditorInfo
 from music_evals.benchmark.formats import format_interval, format_value, markdown_name, markdown_rows
 from music_evals.benchmark.published import published_preservation
-from music_evals.benchmark.scores import ScoreTable
+from music_evals.benchmark.score_table import ScoreTable
 from music_evals.benchmark.tasks.musecpbench.findings import findings_table, weigh_findings
 from music_evals.metrics.catalogue import PRESERVATION_METRICS
 from music_evals.stats.intervals import mean_intervals
@@ -181,51 +181,50 @@ def _why_not(
 
 def markdown(results: Mapping[str, Any]) -> str:
     """Return the tables of a study as Markdown."""
-    return "\n\n".join(_parts(results)) + "\n"
-
-
-def _parts(results: Mapping[str, Any]) -> Iterator[str]:
     tables = {"All metrics": results["overall"]}
     tables |= {f"Instructions of the task {task}": cells for task, cells in results["tasks"].items()}
     tables["By backbone, controls left out"] = results["backbones"]
-    yield f"# MuseCPBench, protocol {results['protocol']}"
-    yield "## By facet"
-    yield "0 is unrelated music, 1 the same music. The last columns leave out what the edits were meant to change."
-    yield facet_table(results)
+    parts = [
+        f"# MuseCPBench, protocol {results['protocol']}",
+        "## By facet",
+        "0 is unrelated music, 1 the same music. The last columns leave out what the edits were meant to change.",
+        facet_table(results),
+    ]
     systems = results["systems"]
     outside = {name for name in results["overall"] if name not in systems or systems[name]["control"]}
     for title, cells in tables.items():
-        yield f"## {title}"
+        parts.append(f"## {title}")
         names = list(dict.fromkeys(name for row in cells.values() for name in row))
         lines = [["", *(PRESERVATION_METRICS[name].heading for name in names), "n"], ["---"] * (len(names) + 2)]
         for name, row in cells.items():
             label = f"{markdown_name(name)} (control)" if name in outside else markdown_name(name)
             n = max((cell["n_all"] for cell in row.values()), default=0)
             lines.append([label, *(_with_interval(row.get(metric)) for metric in names), str(n)])
-        yield markdown_rows(lines)
-    yield "## What the paper found, on this run"
-    yield (
+        parts.append(markdown_rows(lines))
+    parts.append("## What the paper found, on this run")
+    parts.append(
         "Systems are compared over the sources that both edited; the intervals of a finding hold together at 95 %. The "
         "parts with their intervals are in musecpbench.json."
     )
-    yield findings_table(results["findings"])
+    parts.append(findings_table(results["findings"]))
     if results["comparisons"]:
-        yield "## Differences over edits of the same sources"
+        parts.append("## Differences over edits of the same sources")
         lines = [["a", "b", "metric", "a - b", "n", "p (Holm)"], ["---"] * 6]
         for test in results["comparisons"]:
             interval = {"value": test["difference"], "low": test["low"], "high": test["high"]}
             who = (markdown_name(test["a"]), markdown_name(test["b"]), PRESERVATION_METRICS[test["metric"]].heading)
             lines.append([*who, _with_interval(interval), str(test["n"]), format_value(test.get("p_holm"))])
-        yield markdown_rows(lines)
-    yield "## The published table beside ours"
-    yield (
+        parts.append(markdown_rows(lines))
+    parts.append("## The published table beside ours")
+    parts.append(
         f"{results['published']['source']}. A cell is printed / ours; of the printed values the best is bold, the "
         "second in italics. No cell is compared without its reasons below."
     )
-    yield _published_table(results["published"])
+    parts.append(_published_table(results["published"]))
     if results["left_out"]:
-        yield "## What did not run"
-        yield "\n".join(f"- {markdown_name(name)}: {why}" for name, why in results["left_out"].items())
+        parts.append("## What did not run")
+        parts.append("\n".join(f"- {markdown_name(name)}: {why}" for name, why in results["left_out"].items()))
+    return "\n\n".join(parts) + "\n"
 
 
 def facet_table(results: Mapping[str, Any]) -> str:

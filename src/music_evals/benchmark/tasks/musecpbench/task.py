@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any, ClassVar, Final, NamedTuple
 
 from music_evals.annotations import EditorInfo
+from music_evals.benchmark.columns import dump_json
 from music_evals.benchmark.formats import plain
 from music_evals.benchmark.inputs import manifest_rows
-from music_evals.benchmark.records import dump_json
 from music_evals.benchmark.run import Progress, load_task, run
 from music_evals.benchmark.task import Task
 from music_evals.benchmark.tasks.musecpbench import PRESERVED, RESULTS, TABLE
@@ -213,13 +213,19 @@ class MuseCPBench(Task):
             except OutputError:
                 raise
             except Exception as error:  # noqa: BLE001 (whatever it raises, it costs this system its row and no other)
-                left_out[system] = (
-                    str(error) if isinstance(error, MusicEvalsError) else f"{type(error).__name__}: {error}"
-                )
+                kind = "" if isinstance(error, MusicEvalsError) else f"{type(error).__name__}: "
+                left_out[system] = f"{kind}{error}"
                 continue
             infos[system] = info
             edits += made.rows
-            manifest += _from(out, _folder(held, system), made.files["manifest"])
+            table = made.files["manifest"]
+            try:
+                rows = manifest_rows(table) if table.stat().st_size else []
+            except OSError as error:
+                raise OutputError(f"{table} cannot be read again: {error}") from error
+            place = _folder(held, system).relative_to(out).as_posix()  # paths are from the folder of the study
+            sides = ("reference", "estimate")
+            manifest += [{**row, **{side: f"{place}/{row[side]}" for side in sides}} for row in rows]
             if len(made.failures) == len(made.rows):
                 left_out[system] = made.failures[0][1]
         if not manifest:
@@ -315,15 +321,3 @@ def _each_once(
 
 def _folder(settings: Settings, system: str) -> Path:
     return Path(settings.out, "edits", system.replace(":", "."))
-
-
-def _from(out: Path, folder: Path, manifest: Path) -> list[dict[str, Any]]:
-    """Return the rows of a system's manifest, with paths from the folder of the study."""
-    if not manifest.stat().st_size:
-        return []
-    place = folder.relative_to(out).as_posix()
-    try:
-        rows = [dict(row) for row in manifest_rows(manifest)]
-    except OSError as error:
-        raise OutputError(f"{manifest} cannot be read again: {error}") from error
-    return [row | {side: f"{place}/{row[side]}" for side in ("reference", "estimate")} for row in rows]

@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from music_evals.benchmark.formats import counted
-from music_evals.benchmark.scores import ScoreTable
+from music_evals.benchmark.score_table import ScoreTable
 from music_evals.benchmark.tasks.preservation.controls import shares_key, shares_tempo, traits_of
 from music_evals.benchmark.tasks.preservation.pairs import CEILING, CONTROLS, UNRELATED
 from music_evals.deprecation import renamed_options
@@ -107,13 +107,6 @@ class _Calibrated:
     @functools.cached_property
     def used(self) -> list[str]:
         return [name for name, chance in self.apart.items() if chance >= LEAST_AUC and self.gaps[name] >= LEAST_GAP]
-
-    def why_not(self, name: str) -> str:
-        """Return what keeps a metric out, in short."""
-        if np.isnan(self.apart[name]):
-            return "too few"
-        auc = self.apart[name]
-        return f"AUC {auc:.2f}" if auc < LEAST_AUC else f"means {100 * self.gaps[name]:.0f} % of its range apart"
 
     @property
     def by_facet(self) -> dict[str, list[str]]:
@@ -281,9 +274,11 @@ def _share(mean: float, scale: Metric) -> float:
 
 def _on_facets(held: _Calibrated, scores: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> Iterator[str]:
     """Yield which metrics and scores the summary does without."""
-    dropped = [
-        f"{scale.heading} ({held.why_not(name)})" for name, scale in held.scales.items() if name not in held.used
-    ]
+    dropped = []
+    for name, auc in held.apart.items():
+        why = f"AUC {auc:.2f}" if auc < LEAST_AUC else f"means {100 * held.gaps[name]:.0f} % of its range apart"
+        if name not in held.used:
+            dropped.append(f"{held.scales[name].heading} ({'too few' if np.isnan(auc) else why})")
     if dropped:
         yield (
             f"left out of the summary by facet, since they hardly tell {CEILING} from {UNRELATED} in this run: "

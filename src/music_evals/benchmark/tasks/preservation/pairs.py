@@ -1,11 +1,11 @@
 """Which original belongs to which edit: pairs from two folders, from a manifest, from two files, or from a dataset.
 
 A pair has an item (the original, or what a manifest calls it), a system (who made the edit) and a group (the cluster of
-the intervals; by default the edits of one original, known by what its file holds and not by its name). Several systems
-are compared on the items that they share. Nothing is decoded here: the files are only hashed, so that a record can say
-what it is about. A file at a URL is not even fetched: it has a fingerprint (`locations`), and whoever compares the pair
-fetches it. The recordings of a dataset are taken as the bytes or files that they are and go through our own decoder, so
-that a dataset and a folder of the same files give equal numbers; rows of scores are rendered first.
+the intervals; by default the edits of one original, known by what its file holds and not by its name). Nothing is
+decoded here: the files are only hashed, so that a record can say what it is about. A file at a URL is not even fetched:
+it has a fingerprint (`locations`), and whoever compares the pair fetches it. The recordings of a dataset are taken as
+the bytes or files that they are and go through our own decoder, so that a dataset and a folder of the same files give
+equal numbers; rows of scores are rendered first.
 """
 
 from __future__ import annotations
@@ -19,14 +19,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from music_evals.audio.io import AUDIO_SUFFIXES
-from music_evals.benchmark.inputs import (
-    check_systems,
-    files_of,
-    load_split,
-    manifest_rows,
-    named_path,
-    resolve_revision,
-)
+from music_evals.benchmark.inputs import File, check_systems, load_split, manifest_rows, paired_files, resolve_revision
 from music_evals.benchmark.rows import Failure, Pair, PairSet, check_unique
 from music_evals.errors import (
     InvalidInputError,
@@ -96,9 +89,6 @@ DEFAULT_COLUMNS = Columns()
 KIND = "kind"
 """Column of a rendered dataset with the kind of edit: one mean over all kinds says nothing."""
 
-File = tuple[Location, str] | None
-"""Place of a file, and its name for the records; None for a partner that is missing."""
-
 
 @dataclasses.dataclass(frozen=True)
 class _Candidate:
@@ -124,24 +114,13 @@ def pairs_in_folders(
         raise InvalidInputError(
             f"folders are grouped by {' or '.join(GROUPINGS)}, got `group_by` {group_by}; columns need a manifest"
         )
-    root = location(reference)
-    named = [named_path(text, "estimates") for text in estimates]
-    originals = files_of(root, MUSIC_SUFFIXES, NO_MUSIC)
-    chosen = dict(list(originals.items())[:limit])
-    candidates: list[_Candidate] = []
-    for system, path in named:
-        edits = files_of(path, MUSIC_SUFFIXES, NO_MUSIC)
-        if path.is_dir() != root.is_dir():
-            raise PairCountError(
-                f"{root} and {path}: one is a folder and the other a file; give two folders or two files"
-            )
-        if root.is_file():
-            edits = dict(zip(chosen, edits.values(), strict=True))
-        extra = [] if limit is not None else [name for name in edits if name not in chosen]
-        for name in (*chosen, *extra):
-            group = folder_of(name) if group_by == "folder" else ""
-            candidates.append(_Candidate(name, system, group, chosen.get(name), edits.get(name)))
-    check_systems([system for system, _ in named], CONTROLS, "estimates")
+    root, pairs = paired_files(
+        reference, estimates, MUSIC_SUFFIXES, NO_MUSIC, setting="estimates", controls=CONTROLS, limit=limit
+    )
+    candidates = [
+        _Candidate(name, system, folder_of(name) if group_by == "folder" else "", original, edit)
+        for name, system, original, edit in pairs
+    ]
     return _make_pairs(candidates, {"id": root.resolve().name, "config": None, "split": None, "revision": None})
 
 

@@ -44,21 +44,17 @@ def radar(
     scales: Mapping[str, Mapping[str, Any]],
 ) -> str:
     """Draw the scores of one system, with the controls as lines; outward is better."""
-
-    def line(row: Mapping[str, Mapping[str, Any]], **style: Any) -> Floats:
-        """Draw a line that ends where it begins, and return the places that it joins."""
-        places = np.array([outward(metric, row[metric]["value"], scales[metric]) for metric in cells])
-        axes.plot(np.append(angles, angles[:1]), np.append(places, places[:1]), **style)
-        return places
-
     angles = np.linspace(0, 2 * np.pi, len(cells), endpoint=False)
     figure, axes = figure_of(5.4, 4.8, subplot_kw={"projection": "polar"})
     axes.set_theta_zero_location("N")
     axes.set_theta_direction(-1)
-    styles = ((COLOURS["ink"], ":"), (COLOURS["second"], "--"))
-    for (control, row), (colour, dashes) in zip(controls.items(), styles, strict=False):
-        line(row, color=colour, linestyle=dashes, label=literal(control))
-    places = line(cells, color=COLOURS["accent"], linewidth=2, label=literal(system))
+    styles: list[dict[str, Any]]
+    styles = [{"color": COLOURS["ink"], "linestyle": ":"}, {"color": COLOURS["second"], "linestyle": "--"}]
+    styles = [*styles[: len(controls)], {"color": COLOURS["accent"], "linewidth": 2}]
+    for (label, row), style in zip([*controls.items(), (system, cells)], styles, strict=True):
+        # a line that ends where it begins
+        places = np.array([outward(metric, row[metric]["value"], scales[metric]) for metric in cells])
+        axes.plot(np.append(angles, angles[:1]), np.append(places, places[:1]), label=literal(label), **style)
     if not np.isnan(places).any():
         axes.fill(angles, places, color=COLOURS["accent"], alpha=0.18)
     axes.set_ylim(0, 1)
@@ -143,14 +139,10 @@ class _Lanes:
 
 def _chords(lanes: _Lanes, own: Spans, other: Spans) -> str:
     differing = "".join(_box(lanes, start, end, "differs") for start, end in differing_spans(own, other))
-    labels = "".join(_text(lanes, start, end, chord_symbol(label)) for start, end, label in own)
+    # as musicians write it: A:min is Am and C:maj is C; other labels stay as they are
+    symbols = [f"{label[:-4]}m" if label.endswith(":min") else label.removesuffix(":maj") for *_, label in own]
+    labels = "".join(_text(lanes, *span[:2], symbol) for span, symbol in zip(own, symbols, strict=True))
     return "".join(_box(lanes, start, end, "span", title=str(label)) for start, end, label in own) + differing + labels
-
-
-def chord_symbol(label: str) -> str:
-    """Return a chord as musicians write it: ``"A:min"`` is Am and ``"C:maj"`` is C; other labels stay as they are."""
-    root, _, quality = label.partition(":")
-    return root + {"maj": "", "min": "m"}[quality] if quality in {"maj", "min"} else label
 
 
 def _sections(lanes: _Lanes, own: Spans, other: Spans) -> str:

@@ -13,7 +13,7 @@ from music_evals.benchmark import formats
 from music_evals.benchmark.contents import heading, is_significant
 from music_evals.benchmark.formats import Section, counted, format_difference, format_value, render, static
 from music_evals.benchmark.report import Ranked, score_page, shares
-from music_evals.benchmark.scores import Floats, ScoreTable
+from music_evals.benchmark.score_table import Floats, ScoreTable
 from music_evals.benchmark.tasks.preservation.pairs import CONTROLS, UNRELATED
 from music_evals.benchmark.tasks.preservation.players import AUDIO_FOLDER, MOST_SEC, Players, clock
 from music_evals.benchmark.tasks.preservation.plots import RIM, outward, radar, timeline
@@ -108,11 +108,17 @@ def _radars(results: Mapping[str, Any]) -> Section:
 
 def worst_pairs(results: Mapping[str, Any], score_table: ScoreTable) -> list[Ranked]:
     """Return the pairs of each system that can be drawn, with the means of their places on the radar, worst first."""
+    import pyarrow as pa
+
     ranked: list[Ranked] = []
     for system in score_table.compared:
         pairs = score_table.scored(system)
-        means = mean_places(results, pairs)
-        drawable = np.flatnonzero(~np.isnan(means) & pairs.with_outlines())
+        means, known = mean_places(results, pairs), score_table.outlines
+        # both files have an outline
+        references = [content in known for content in pairs.columns["reference"].categories.to_pylist()]
+        estimates = [content in known for content in pairs.estimates.take(pa.array(pairs.rows)).to_pylist()]
+        drawn = np.array([*references, False])[pairs.codes("reference")] & np.array(estimates, dtype=bool)
+        drawable = np.flatnonzero(~np.isnan(means) & drawn)
         order = drawable[np.argsort(means[drawable], kind="stable")]  # by item where they are equal
         ranked.append((pairs.take(order), means[order]))
     return ranked
@@ -293,6 +299,12 @@ def pair_list(results: Mapping[str, Any], score_table: ScoreTable, anchors: Mapp
                 (format_value(value), None if np.isnan(value) else key) for value, key in zip(values, keys, strict=True)
             ]
             rows.append((place, item, anchors.get((item, system), ""), cells))
+    # drawn first are two scores, of two facets where that is possible, that take the most values
+    scales = results["scales"]
+    columns = np.concatenate([pairs.values(*scales) for pairs in held.values()]).T
+    n_values = [len(np.unique(column[np.isfinite(column)])) for column in columns]
+    first, facets = int(np.argmax(n_values)), [scale["facet"] for scale in scales.values()]
+    others = [place for place, facet in enumerate(facets) if facet != facets[first]] or [len(facets) - 1]
     page = render(
         _PACKAGE,
         "pair_list.html",
@@ -302,18 +314,7 @@ def pair_list(results: Mapping[str, Any], score_table: ScoreTable, anchors: Mapp
         systems=[(name, results["systems"][name]["role"] == "control") for name in held],
         titles=[heading(results, name) for name in score_table.metrics],
         n_metrics=len(results["metrics"]),
-        axes=_axes(results, held),
+        axes=(first, max(others, key=lambda place: n_values[place])),
         shown_at_first=SHOWN_AT_FIRST,
     )
     return Section("Pairs by metric", 1000 + 52 * min(len(rows), SHOWN_AT_FIRST), page)
-
-
-def _axes(results: Mapping[str, Any], held: Mapping[str, ScoreTable]) -> tuple[int, int]:
-    """Return which scores are drawn first: the two, of two facets where that is possible, that take the most values."""
-    names = list(results["scales"])
-    values = np.concatenate([pairs.values(*names) for pairs in held.values()])
-    n_values = [len(np.unique(column[np.isfinite(column)])) for column in values.T]
-    first = int(np.argmax(n_values))
-    facets = [results["scales"][name]["facet"] for name in names]
-    others = [place for place, facet in enumerate(facets) if facet != facets[first]] or [len(names) - 1]
-    return first, max(others, key=lambda place: n_values[place])

@@ -1,8 +1,5 @@
 """The benchmark of music context preservation from end to end: settings in, result files out.
 
-pairs -> controls -> records -> results, tables, report. What is compared, and how, is settled before anything runs, so
-that a wrong name costs no time.
-
 By default the interval is clustered by the music of the originals: pairs whose originals hold the same music are one
 group, as the records tell. The controls are the same music played back otherwise, and unrelated music.
 """
@@ -24,15 +21,15 @@ from music_evals.annotations import FACETS, FEATURES
 from music_evals.audio.extraction import receipt
 from music_evals.audio.store import FeatureStore
 from music_evals.benchmark.formats import check_backend
-from music_evals.benchmark.outputs import RECORDS, Outcome, remove_results
+from music_evals.benchmark.inputs import with_commas
 from music_evals.benchmark.published import published_preservation
 from music_evals.benchmark.records import Records
 from music_evals.benchmark.rows import PairJob, Scorer
-from music_evals.benchmark.run import Progress, record, workers_text
+from music_evals.benchmark.run import RECORDS, WORKERS, Outcome, Progress, record, remove_results
 from music_evals.benchmark.run import Settings as RunSettings
-from music_evals.benchmark.scores import ScoreTable, outlines_in
+from music_evals.benchmark.score_table import ScoreTable, outlines_in
 from music_evals.benchmark.task import Task
-from music_evals.benchmark.tasks.preservation.controls import make_controls, traits_of
+from music_evals.benchmark.tasks.preservation.controls import MOST_PAIRS, make_controls, traits_of
 from music_evals.benchmark.tasks.preservation.facets import both_groups, describe_controls, facets, on_shared
 from music_evals.benchmark.tasks.preservation.pairs import (
     CEILING,
@@ -163,19 +160,19 @@ class Settings(RunSettings):
         "dataset": "a name (see list), a folder or a Hub id with two audio columns",
         "limit": "compare the first N items only: originals of a folder, ids of a manifest, each with the edits of all "
         "systems, or rows of a dataset",
-        "workers": workers_text("number of cores, at most 4"),
+        "workers": WORKERS.format("number of cores, at most 4"),
         "seed": "of intervals, tests and controls (default: %(default)s)",
         "report": None,  # its own options, as a page with figures
     }
 
     BOUNDS: ClassVar = {**RunSettings.BOUNDS, "timelines": (0, sys.maxsize)}
+    ONE_OF = ("reference", "manifest", "dataset")
+    GO_WITH: ClassVar = {"dataset": ("config", "revision", "renderer")}
+    PATHS = ("out", "features")
 
     def __post_init__(self) -> None:
-        self._one_of("reference", "manifest", "dataset")
         if bool(self.estimates) != (self.reference is not None):
             raise InvalidInputError("`reference` and `estimates` go together; a manifest or dataset holds both sides")
-        self._goes_with("dataset", "renderer")
-        self._local("features")
         super().__post_init__()
         _ = self.measures  # names are checked
         _ = self.intended_facets
@@ -185,7 +182,7 @@ class Settings(RunSettings):
     @property
     def intended_facets(self) -> list[str]:
         """The facets that are meant to change, checked, in the order of `annotations.FACETS`."""
-        names = [name.strip() for name in (self.intended or "").split(",") if name.strip()]
+        names = with_commas(self.intended)
         for name in names:
             if name not in FACETS:
                 raise UnknownNameError("facet", name, FACETS)
@@ -198,19 +195,14 @@ class Settings(RunSettings):
     @property
     def measures(self) -> pipeline.Settings:
         """Metrics, auxiliary metrics, variant and backends, checked."""
-        metrics, named = _names(self.metrics), _names(self.companions)
+        chosen = map(with_commas, (self.metrics, self.companions))
+        metrics, named = (None if names in ([], ["all"]) else names for names in chosen)  # None for nothing and for all
         auxiliary: Sequence[str] | bool = True if named is None else named  # True is all
         if self.companions is None and metrics is None and self.variant not in RELEASES:
             auxiliary = SHOWN_AUXILIARY
         elif not self.companions or named == ["none"]:
             auxiliary = ()
         return pipeline.Settings.of(metrics=metrics, companions=auxiliary, variant=self.variant, backends=self.backends)
-
-
-def _names(text: str | None) -> list[str] | None:
-    """Return names with commas as a list; None for nothing and for all."""
-    names = [name.strip() for name in (text or "").split(",") if name.strip()]
-    return None if names in ([], ["all"]) else names
 
 
 class Preservation(Task):
@@ -274,7 +266,11 @@ class Preservation(Task):
 
     def check_scores(self, scores: ScoreTable) -> None:
         """Where pairs are grouped by the file of their original, take what it holds: other tags make no other music."""
-        scores.group_by(scores.music_of(set(scores.columns["group"].categories.to_pylist())))
+        groups, music = set(scores.columns["group"].categories.to_pylist()), dict[str, str | None]()
+        for table in scores.records.batches("outline", text=False):
+            columns = (table[name].to_pylist() for name in ("reference", "music"))
+            music |= {content: held for content, held in zip(*columns, strict=True) if content in groups}
+        scores.group_by({content: held for content, held in music.items() if held is not None})
 
     def paired_groups(self, scores: ScoreTable, system: str) -> npt.NDArray[np.int64] | None:
         """Return the originals of both sides of unrelated pairs; an edit is of no group but its original's."""
@@ -314,7 +310,8 @@ def _record(job: PairJob, pairs: Sequence[Pair], settings: Settings, progress: P
     path = Path(settings.out) / RECORDS
     if not settings.controls:
         return record(job, path, settings, progress=progress)
-    n_later = len(make_controls(pairs, seed=settings.seed))  # or nearly so many, for the progress
+    # or nearly so many, for the progress
+    n_later = len(CONTROLS) * min(len({pair.reference.content for pair in pairs}), MOST_PAIRS)
 
     def begun(done: int, total: int, label: str) -> None:
         if progress is not None:

@@ -6,7 +6,6 @@ to the bit. A metric that is not near its best for such a pair says something of
 
 from __future__ import annotations
 
-import collections
 import dataclasses
 from pathlib import Path
 from typing import Any
@@ -47,10 +46,9 @@ class PairScorer:
 
     settings: Settings
 
-    def __post_init__(self) -> None:
-        self._sources: collections.OrderedDict[tuple[str, str], Source] = collections.OrderedDict()
-        self._scratch: Path | None = None
-        self._loader = SourceLoader(self.settings)
+    _sources: dict[tuple[str, str], Source] = dataclasses.field(default_factory=dict, init=False)  # the last used last
+    _scratch: Path | None = dataclasses.field(default=None, init=False)
+    _loader: SourceLoader | None = dataclasses.field(default=None, init=False)
 
     def begin(self, folder: Path) -> None:
         """Keep copies of remote files here; see `engines.Work`."""
@@ -71,6 +69,7 @@ class PairScorer:
 
     def _load(self, side: str, file: MusicFile, treatment: str = "") -> Source:
         key = file.content, treatment
+        self._loader = self._loader or SourceLoader(self.settings)
         if key not in self._sources:
             limits = DEFAULT_AUDIO_LIMITS if modality(file.path) == "audio" else DEFAULT_LIMITS
             try:
@@ -83,10 +82,10 @@ class PairScorer:
                     self._sources[key] = self._loader.load(loaded)
             except MusicEvalsError as error:
                 raise located(error, side) from error
-        self._sources.move_to_end(key)
+        source = self._sources[key] = self._sources.pop(key)
         while len(self._sources) > CACHED_SOURCES:
-            self._sources.popitem(last=False)
-        return self._sources[key]
+            del self._sources[next(iter(self._sources))]
+        return source
 
 
 def outline(features: Features) -> dict[str, Any]:

@@ -1,11 +1,9 @@
 """The benchmark of music description from end to end: settings in, result files out.
 
-songs -> predicted tags -> controls -> runner -> records -> results, tables, report. Each distinct tag is encoded once,
-before any song is scored.
-
-Averages are those of `pipelines.descriptions`: what a system leaves without tags makes the average of that song
-undefined. All scores are always recorded, so that systems can be added later. A system that does not speak for one of
-the two groups in any song has no score of this group, nor over both; a score that no system speaks for is in no table.
+Each distinct tag is encoded once, before any song is scored. Averages are those of `pipelines.descriptions`: what a
+system leaves without tags makes the average of that song undefined. All scores are always recorded, so that systems can
+be added later. A system that does not speak for one of the two groups in any song has no score of this group, nor over
+both; a score that no system speaks for is in no table.
 """
 
 from __future__ import annotations
@@ -24,12 +22,11 @@ import numpy as np
 import numpy.typing as npt
 
 from music_evals.annotations import GROUPS, SCORED
-from music_evals.benchmark.outputs import RECORDS, Outcome, remove_results
 from music_evals.benchmark.published import published_descriptions
 from music_evals.benchmark.report import score_page
 from music_evals.benchmark.rows import Pair, PairJob, score_or_reason
-from music_evals.benchmark.run import Progress, record
-from music_evals.benchmark.scores import ABSENT, ERROR, UNDEFINED, ScoreTable
+from music_evals.benchmark.run import RECORDS, Outcome, Progress, record, remove_results
+from music_evals.benchmark.score_table import ABSENT, ERROR, UNDEFINED, ScoreTable
 from music_evals.benchmark.task import Task
 from music_evals.benchmark.tasks.songs.songs import EncoderSettings, Song, SongSet, SongSettings, predictions_text
 from music_evals.benchmark.tasks.songs.tag_predictions import TAGS, plain_tags, tag_songs
@@ -115,18 +112,18 @@ class Settings(EncoderSettings, SongSettings):
     )
 
     TEXTS: ClassVar = {"predictions": predictions_text('"professional": {DIMENSION: [TAGS]}, "amateur": {...}')}
+    GO_WITH: ClassVar = {
+        **SongSettings.GO_WITH, "models": ("threshold", "trust_remote_code"), "predictions": ("text_tags",)
+    }  # fmt: skip
+    PATHS = ("out", "audio", "cache")
 
     def __post_init__(self) -> None:
         if self.dataset is None:
             raise InvalidInputError("give `dataset`: descriptions are scored against those that people gave")
         if bool(self.models) != (self.audio is not None):
             raise InvalidInputError("`models` and `audio` go together: a tagger hears recordings")
-        self._goes_with("models", "threshold", "trust_remote_code")
-        self._goes_with("predictions", "text_tags")
         if self.text_tags not in {None, *EXTRACTIONS}:
             raise UnknownNameError("way to find tags in a text", str(self.text_tags), EXTRACTIONS)
-        self._local("audio")
-        self._local("cache")
         check_options(self.aggregation, self.empty, normalize_by_self=self.normalize_by_self)
         super().__post_init__()
 

@@ -1,8 +1,5 @@
 """The discrepancy study from end to end: settings in, result files out.
 
-songs -> similarities of both groups of annotators -> records -> results.json, table.md, cells.csv, report.html
-and, where it is wanted, discrepancy.svg in the style of figure 3 of MuChin (Wang et al., IJCAI 2024).
-
 The records hold the similarity of each song and dimension, and what decides it: songs, dimensions, level, aggregation,
 encoder. Groupings, intervals and tests are made from them, and may be others in the next run of the same folder.
 """
@@ -22,12 +19,12 @@ import numpy as np
 import numpy.typing as npt
 
 from music_evals.annotations import GROUPS
-from music_evals.benchmark.engines import Failed, Unit, Work
+from music_evals.benchmark.engines import Failed, Unit
 from music_evals.benchmark.formats import check_backend, plain
-from music_evals.benchmark.outputs import RECORDS, Outcome, remove_results, write_outcome
+from music_evals.benchmark.inputs import with_commas
 from music_evals.benchmark.records import reading_rows
 from music_evals.benchmark.rows import score_or_reason
-from music_evals.benchmark.run import Job, Progress, Row, record
+from music_evals.benchmark.run import RECORDS, Job, Outcome, Progress, Row, record, remove_results, write_outcome
 from music_evals.benchmark.run import Settings as RunSettings
 from music_evals.benchmark.task import Task
 from music_evals.benchmark.tasks.songs.discrepancy_report import markdown_study, plot_study, render_study, text_study
@@ -103,11 +100,11 @@ class Settings(EncoderSettings, RunSettings):
     TEXTS: ClassVar = {"n_resamples": None}
 
     BOUNDS: ClassVar = {**RunSettings.BOUNDS, "n_permutations": (1, 1_000_000)}
+    PATHS = ("out", "cache")
 
     def __post_init__(self) -> None:
         if self.dataset is None:
             raise InvalidInputError("give `dataset`: the study compares what people said of its songs")
-        self._local("cache")
         super().__post_init__()
         if not self.groupings:
             raise InvalidInputError(f"`by` is empty; name some of {', '.join(GROUPINGS)}")
@@ -123,12 +120,12 @@ class Settings(EncoderSettings, RunSettings):
     @property
     def groupings(self) -> tuple[str, ...]:
         """Names of `by`, each once."""
-        return _names(self.by)
+        return tuple(dict.fromkeys(with_commas(self.by)))
 
     @property
     def chosen_dimensions(self) -> tuple[str, ...]:
         """Names of `dimensions`, each once; by default all."""
-        return _names(self.dimensions or "") or tuple(FACING)
+        return tuple(dict.fromkeys(with_commas(self.dimensions))) or tuple(FACING)
 
     @property
     def comparison(self) -> dict[str, Any]:
@@ -139,10 +136,6 @@ class Settings(EncoderSettings, RunSettings):
             "aggregation": self.aggregation,
             "normalize_by_self": self.normalize_by_self,
         }
-
-
-def _names(text: str) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
 
 
 class Discrepancy(Task):
@@ -220,11 +213,8 @@ class _Similarities(Job):
     size = 1
 
     def __init__(self, settings: Settings, header: Row, descriptions: Descriptions, encoder: TextEncoder) -> None:
-        self._descriptions, self._encoder, self._settings, self.header = descriptions, encoder, settings, header
-
-    @property
-    def work(self) -> Work:
-        return functools.partial(facing_similarities, encoder=self._encoder, **self._settings.comparison)
+        self._descriptions, self._settings, self.header = descriptions, settings, header
+        self.work = functools.partial(facing_similarities, encoder=encoder, **settings.comparison)
 
     def left(self, rows: Sequence[Row]) -> list[Unit]:
         there = any(row["kind"] == "score" for row in rows)

@@ -22,7 +22,8 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from music_evals.benchmark.records import RecordStore, dump_json
+from music_evals.benchmark.columns import dump_json
+from music_evals.benchmark.records import RecordStore
 from music_evals.benchmark.tasks.songs.writing_log import Metered
 from music_evals.errors import (
     BackendError,
@@ -96,17 +97,15 @@ def ask(
         writer, content = system.writer, system.content
         left = _left_to_ask(system, prompts, records.rows)
 
-        def report(more: int, label: str = system.name) -> None:
-            nonlocal n_done
-            n_done += more
-            if progress is not None:
-                progress(n_done, n_all, label)
-
         def keep(answers: list[_Answer], name: str = system.name, content: str = content) -> None:
+            nonlocal n_done
             _record(records, name, content, answers)
-            report(len(answers), name)
+            n_done += len(answers)
+            if progress is not None:
+                progress(n_done, n_all, name)
 
-        report(len(system.seeds) * len(prompts) - len(left))
+        n_done += len(system.seeds) * len(prompts) - len(left)
+        keep([])
         if left:
             _record_writer(records, system, content)
         size, at_once = getattr(writer, "batch_size", 1), getattr(writer, "concurrency", 1)

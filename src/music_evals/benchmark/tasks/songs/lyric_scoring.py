@@ -52,24 +52,17 @@ class LyricScorer:
 
     def __call__(self, pair: Pair) -> dict[str, Any]:
         """Return an answer as in `rows.Scorer`."""
-        answer = self._form(pair)
-        gated = min(answer["scores"][GATED]["value"], self._ceiling(pair))
+        answer, song = self._form(pair), pair.reference.name
+        if song in self._true and song not in self._ceilings:  # what the true lyrics get, worked out once a song
+            true = dataclasses.replace(pair, system=TRUE_LYRICS, estimate=TextSide(song, self._true[song]))
+            self._ceilings[song] = self._form(true)["scores"][GATED]["value"]
+        gated = min(answer["scores"][GATED]["value"], self._ceilings.get(song, math.inf))
         more: dict[str, Any] = {GATED: {"value": gated}}
         if self._vectors is not None:
             theme, parts = self._themes.get(pair.reference.name, ""), self._parts(pair)
             value = theme_score(self._vectors, theme, parts) if theme else math.nan
             more[THEME] = score_or_reason(value, NO_WORDS if theme else NO_THEME)
         return {**answer, "scores": answer["scores"] | more}
-
-    def _ceiling(self, pair: Pair) -> float:
-        """Return what the true lyrics of the song get, worked out once a song."""
-        song = pair.reference.name
-        if song not in self._true:
-            return math.inf
-        if song not in self._ceilings:
-            true = dataclasses.replace(pair, system=TRUE_LYRICS, estimate=TextSide(song, self._true[song]))
-            self._ceilings[song] = self._form(true)["scores"][GATED]["value"]
-        return self._ceilings[song]
 
     def _texts(self, pairs: Sequence[Pair]) -> Iterable[str]:
         for pair in pairs:

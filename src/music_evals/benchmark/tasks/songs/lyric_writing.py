@@ -1,8 +1,8 @@
 """Lyrics written by language models and scored: songs in; texts, scores, time and cost out.
 
-songs -> prompts -> writers -> answers on the disk -> `lyrics.LYRICS`. The theme of a song is what its professional
-annotator wrote of its lyrics; the structure is its pattern, without the numbers of the sections, which is also what the
-text is scored against. Without a writer the controls of `lyrics` are scored alone.
+The theme of a song is what its professional annotator wrote of its lyrics; the structure is its pattern, without the
+numbers of the sections, which is also what the text is scored against. Without a writer the controls of `lyrics` are
+scored alone.
 """
 
 from __future__ import annotations
@@ -14,10 +14,11 @@ from pathlib import Path
 from typing import Any, ClassVar, Final, NamedTuple
 
 from music_evals.annotations import GROUPS
+from music_evals.benchmark.columns import dump_json
 from music_evals.benchmark.formats import counted
 from music_evals.benchmark.inputs import check_systems, read_text, split_model
-from music_evals.benchmark.outputs import NO_EXTRA_OUTPUTS, ExtraOutputs, Outcome, remove_results
-from music_evals.benchmark.records import RecordStore, dump_json, reading_rows
+from music_evals.benchmark.records import RecordStore, reading_rows
+from music_evals.benchmark.run import NO_EXTRA_OUTPUTS, ExtraOutputs, Outcome, remove_results
 from music_evals.benchmark.tables import text_report as scores_text
 from music_evals.benchmark.task import Task
 from music_evals.benchmark.tasks.songs import lyrics, writing_log

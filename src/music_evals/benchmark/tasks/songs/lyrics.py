@@ -1,7 +1,7 @@
 """The benchmark of structured lyrics from end to end: settings in, result files out.
 
-songs or files -> pairs -> controls -> runner -> records -> results, tables, report. What language models write around
-their lyrics is taken off first (`lyrics.normalise`), unless it is asked not to; what was taken off is a remark.
+What language models write around their lyrics is taken off first (`lyrics.normalise`), unless it is asked not to; what
+was taken off is a remark.
 
 A text without a section header, or an empty one, scores what the authors' code gives it, 0: a model that does not keep
 to the form must not gain by it. The notes of the results count such texts. With `strict` they are failures, and in no
@@ -23,15 +23,14 @@ from typing import Any, ClassVar, Final
 import numpy as np
 
 from music_evals.benchmark.formats import Section, counted, format_value, render
-from music_evals.benchmark.outputs import NO_EXTRA_OUTPUTS, RECORDS, ExtraOutputs, Outcome, remove_results
 from music_evals.benchmark.published import published_lyrics
 from music_evals.benchmark.report import Ranked, score_page, shares
 from music_evals.benchmark.rows import Pair, PairJob, PairSet, score_or_reason
-from music_evals.benchmark.run import Progress, record
-from music_evals.benchmark.scores import ScoreTable
+from music_evals.benchmark.run import NO_EXTRA_OUTPUTS, RECORDS, ExtraOutputs, Outcome, Progress, record, remove_results
+from music_evals.benchmark.score_table import ScoreTable
 from music_evals.benchmark.task import Task
 from music_evals.benchmark.tasks.songs.lyric_scoring import GATED, THEME, LyricScorer
-from music_evals.benchmark.tasks.songs.songs import Song, SongSet, SongSettings, ThemeSettings
+from music_evals.benchmark.tasks.songs.songs import Song, SongSettings, ThemeSettings
 from music_evals.benchmark.tasks.songs.text_controls import (
     ANOTHER_SONG,
     CLIMBED,
@@ -192,9 +191,9 @@ class Settings(ThemeSettings, SongSettings):
     TEXTS: ClassVar = {"seed": "of intervals, tests and controls (default: %(default)s)"}
 
     BOUNDS: ClassVar = {**SongSettings.BOUNDS, "explained": (0, sys.maxsize)}
+    ONE_OF = ("dataset", "reference", "manifest")
 
     def __post_init__(self) -> None:
-        self._one_of("dataset", "reference", "manifest")
         if bool(self.generated) != (self.reference is not None):
             raise InvalidInputError("`reference` and `generated` go together; a manifest or dataset holds the patterns")
         check_format(self.song_format)
@@ -353,7 +352,20 @@ def _pairs(settings: Settings, made: Sequence[Prediction] | None) -> tuple[PairS
     songs = songs if settings.numbered else songs.unnumbered()
     predictions = made if made is not None else read_predictions(settings.predictions, _text, '"text": text')
     judged = pairs_of_predictions(predictions, songs, pattern_side, modality=MODALITY, controls=LYRIC_CONTROLS)
-    return judged, _controls(songs, settings.seed) if settings.controls else [], songs.songs
+    if not settings.controls:
+        return judged, [], songs.songs
+    worded = [song for song in songs.songs if song.has_words]
+    asking = [song for song in worded if asks_for_words(song.pattern_text())]
+    shuffled = functools.partial(shuffled_words, seed=settings.seed)
+    echoes = against_own(songs.songs, pattern_side, pattern_side, system=ECHO, modality=MODALITY)
+    controls = [
+        *against_own(worded, pattern_side, _words_side, system=TRUE_LYRICS, modality=MODALITY),
+        *against_another(worded, pattern_side, _words_side, modality=MODALITY),
+        *shuffled_structures(worded, pattern_side, seed=settings.seed, modality=MODALITY),
+        *against_own(asking, pattern_side, shuffled, system=SHUFFLED_WORDS, modality=MODALITY),
+        *pattern_controls(echoes, seed=settings.seed),
+    ]
+    return judged, controls, songs.songs
 
 
 def _text(row: Mapping[str, Any], where: str) -> str:
@@ -363,20 +375,6 @@ def _text(row: Mapping[str, Any], where: str) -> str:
             f'{where}: expected {{"id": text, "text": text}}, got {type(text).__name__} in place of the text'
         )
     return text
-
-
-def _controls(songs: SongSet, seed: int) -> list[Pair]:
-    worded = [song for song in songs.songs if song.has_words]
-    asking = [song for song in worded if asks_for_words(song.pattern_text())]
-    shuffled = functools.partial(shuffled_words, seed=seed)
-    echoes = against_own(songs.songs, pattern_side, pattern_side, system=ECHO, modality=MODALITY)
-    return [
-        *against_own(worded, pattern_side, _words_side, system=TRUE_LYRICS, modality=MODALITY),
-        *against_another(worded, pattern_side, _words_side, modality=MODALITY),
-        *shuffled_structures(worded, pattern_side, seed=seed, modality=MODALITY),
-        *against_own(asking, pattern_side, shuffled, system=SHUFFLED_WORDS, modality=MODALITY),
-        *pattern_controls(echoes, seed=seed),
-    ]
 
 
 def pattern_side(song: Song) -> TextSide:

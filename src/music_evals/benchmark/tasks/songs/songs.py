@@ -13,7 +13,7 @@ import os
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any
+from typing import Any, ClassVar
 
 from music_evals.annotations import GROUPS, LyricSection, sections_of_rows, sections_text, theme_of_row
 from music_evals.benchmark.inputs import json_lines, load_split, resolve_revision, some
@@ -93,9 +93,7 @@ class SongSettings(Settings):
     )
     controls: bool = option(True, "leave out the rows of controls", group="data")
 
-    def __post_init__(self) -> None:
-        self._goes_with("dataset", "predictions")
-        super().__post_init__()
+    GO_WITH: ClassVar = {"dataset": ("config", "revision", "predictions")}
 
     def read_songs(self, columns: Collection[str]) -> SongSet:
         """Return the songs of the dataset."""
@@ -147,14 +145,13 @@ class SongSet:
 
     def unnumbered(self) -> SongSet:
         """Return the same songs with section labels without numbers, as prompts have them."""
-
-        def unnumbered(sections: Iterable[LyricSection]) -> tuple[LyricSection, ...]:
-            return tuple(LyricSection(section.kind, section.lines) for section in sections)
-
-        songs = (
-            dataclasses.replace(song, words=unnumbered(song.words), pattern=unnumbered(song.pattern))
-            for song in self.songs
-        )
+        songs = []
+        for song in self.songs:
+            words, pattern = (
+                tuple(LyricSection(section.kind, section.lines) for section in side)
+                for side in (song.words, song.pattern)
+            )
+            songs.append(dataclasses.replace(song, words=words, pattern=pattern))
         return dataclasses.replace(self, songs=tuple(songs))
 
 

@@ -1,9 +1,8 @@
 """Tags of recordings by models: each recording is tagged once, and its tags are recorded.
 
-The records are, after their header, rows of the kind ``prediction``: system, hash of the model's files, its options
-and what it says of itself (`protocols.Tagger.describe`), song, hash of the file that was read, and its tags or the
-error in their place. A run that was killed goes on where it stood; a
-recording that failed is tagged again.
+The records are, after their header, rows of the kind ``prediction``: system, hash of the model's files, its options and
+what it says of itself (`protocols.Tagger.describe`), song, hash of the file that was read, and its tags or the error in
+their place. A run that was killed goes on where it stood; a recording that failed is tagged again.
 """
 
 from __future__ import annotations
@@ -16,9 +15,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from music_evals.audio.io import AUDIO_SUFFIXES, recordings
-from music_evals.benchmark.engines import Failed, Unit, Work
+from music_evals.benchmark.columns import dump_json
+from music_evals.benchmark.engines import Failed, Unit
 from music_evals.benchmark.inputs import check_systems, model_type_of, named_path, some
-from music_evals.benchmark.records import dump_json, reading_rows
+from music_evals.benchmark.records import reading_rows
 from music_evals.benchmark.run import Job, Progress, Row, Settings, record
 from music_evals.benchmark.tasks.songs.songs import SongSet
 from music_evals.benchmark.tasks.songs.texts import Prediction
@@ -54,9 +54,15 @@ def tag_songs(
         raise NoDataError(f"{audio}: no such folder of recordings; check the path")
     loaded = [_load(text, options) for text in models]
     check_systems([model.system for model in loaded], (), "models")
-    job = _TaggingJob(
-        [_recording(model, item, file) for model in loaded for item, file in _files(model, Path(audio), songs).items()]
-    )
+    listed = []
+    for model in loaded:
+        for item, file in _files(model, Path(audio), songs).items():
+            try:
+                content, error = ("", file) if isinstance(file, str) else (hash_file(file), "")
+            except MusicEvalsError as why:  # it went away, or may not be read
+                content, error = "", f"{type(why).__name__}: {why}"
+            listed.append(_Recording(model, item, None if error else Path(file), content, error))
+    job = _TaggingJob(listed)
     # a network is loaded once, into this process
     here = dataclasses.replace(settings, engine="serial", workers=None, ray_address=None)
     rows = record(job, path, here, progress=progress)
@@ -91,12 +97,7 @@ class _TaggingJob(Job):
 
     def __init__(self, recordings: Sequence[_Recording]) -> None:
         self.header = {"task": "tagging"}
-        self.recordings = recordings
-        self.size = len(recordings)
-
-    @property
-    def work(self) -> Work:
-        return _describe
+        self.recordings, self.size, self.work = recordings, len(recordings), _describe
 
     def left(self, rows: Sequence[Row]) -> list[Unit]:
         good = (row for row in rows if row["kind"] == "prediction" and "error" not in row)
@@ -108,15 +109,6 @@ class _TaggingJob(Job):
         system, model, content = unit.payload.key
         about = {"kind": "prediction", "system": system, "model": model, "item": unit.payload.item, "content": content}
         return [about | ({"error": answer.reason} if isinstance(answer, Failed) else {"tags": answer})]
-
-
-def _recording(model: _Model, item: str, file: Path | str) -> _Recording:
-    if isinstance(file, str):
-        return _Recording(model, item, None, "", file)
-    try:
-        return _Recording(model, item, file, hash_file(file))
-    except MusicEvalsError as error:  # it went away, or may not be read
-        return _Recording(model, item, None, "", f"{type(error).__name__}: {error}")
 
 
 def _describe(recording: _Recording) -> dict[str, dict[str, list[str]]]:

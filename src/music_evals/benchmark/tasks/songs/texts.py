@@ -11,15 +11,16 @@ import dataclasses
 import hashlib
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from music_evals.benchmark.inputs import (
+    SEED_END,
     check_systems,
-    files_of,
     json_lines,
     manifest_rows,
     named_path,
+    paired_files,
     read_text,
     shown_types,
 )
@@ -38,9 +39,6 @@ TEXT_SUFFIXES = frozenset({"", ".txt", ".md", ".lrc"})
 SETTING, PREDICTIONS = "generated", "predictions"
 COLUMNS = ("generated", "reference")
 EITHER = {column: f"{column} or {column}_file" for column in COLUMNS}
-
-SEED_END = 2**63
-"""Seeds are below: records and tables hold them as 64-bit integers."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -65,34 +63,23 @@ def texts_in_folders(
     limit: int | None = None,
 ) -> PairSet:
     """Pair the texts of two or more folders, or single files."""
-    root = location(reference)
     lack = "no texts; expected files such as .txt, one a song"
-    patterns = dict(list(files_of(root, TEXT_SUFFIXES, lack).items())[:limit])
-    named = [named_path(text, SETTING) for text in generated]
-    check_systems([name for name, _ in named], controls, SETTING)
+    root, files = paired_files(
+        reference, generated, TEXT_SUFFIXES, lack, setting=SETTING, controls=controls, limit=limit
+    )
     pairs: list[Pair | Failure] = []
-    for system, path in named:
-        texts = files_of(path, TEXT_SUFFIXES, lack)
-        if path.is_dir() != root.is_dir():
-            raise PairCountError(
-                f"{root} and {path}: one is a folder and the other a file; give two folders or two files"
-            )
-        if root.is_file():
-            texts = dict(zip(patterns, texts.values(), strict=True))
-        extra = [] if limit is not None else [item for item in texts if item not in patterns]
-        for item in (*patterns, *extra):
-            sides = []
-            try:
-                for side, files in (("pattern", patterns), ("text", texts)):
-                    if item not in files:
-                        raise PairCountError(f"no {side} for {item!r}; add it, or take its partner away")
-                    place, name = files[item]
-                    sides.append(TextSide(name, _text_of(place)))
-                pattern, text = sides
-                pairs.append(Pair(item, system, pattern.content, LYRICS, pattern, text))
-            except MusicEvalsError as error:
-                pairs.append(Failure(item, system, f"{type(error).__name__}: {error}"))
-    return _pair_set(root.resolve().name, [name for name, _ in named], pairs)
+    for item, system, *both in files:
+        sides = []
+        try:
+            for side, file in zip(("pattern", "text"), both, strict=True):
+                if file is None:
+                    raise PairCountError(f"no {side} for {item!r}; add it, or take its partner away")
+                sides.append(TextSide(file[1], _text_of(file[0])))
+            pattern, text = sides
+            pairs.append(Pair(item, system, pattern.content, LYRICS, pattern, text))
+        except MusicEvalsError as error:
+            pairs.append(Failure(item, system, f"{type(error).__name__}: {error}"))
+    return _pair_set(root.resolve().name, list(dict.fromkeys(pair.system for pair in pairs)), pairs)
 
 
 def texts_in_manifest(path: str | os.PathLike[str], *, controls: Sequence[str], limit: int | None = None) -> PairSet:
@@ -180,26 +167,23 @@ def read_predictions(
     """Read the JSON lines ``{"id": ..., ...}`` of all files."""
     named = [named_path(text, PREDICTIONS) for text in files]
     check_systems([name for name, _ in named], (), PREDICTIONS)
-    return [prediction for name, path in named for prediction in _read_file(name, path, read_value, expected)]
-
-
-def _read_file(
-    name: str, path: Location, read_value: Callable[[Mapping[str, Any], str], Any], expected: str
-) -> Iterator[Prediction]:
-    where = ""
-    for number, row in json_lines(path):
-        where = f"{path}, line {number}"
-        item, system, seed = row.get("id"), row.get("system", name), row.get("seed", 0)
-        if not (isinstance(item, str) and isinstance(system, str) and type(seed) is int):
-            raise InvalidInputError(
-                f'{where}: expected {{"id": text, {expected}}} and, where there are several, "system": text and '
-                f'"seed": number; got {shown_types(row)}'
-            )
-        if not 0 <= seed < SEED_END:
-            raise InvalidInputError(f"{where}: a seed must be 0..2**63 - 1, got {seed}")
-        yield Prediction(item_name(item), system, read_value(row, where), seed, where)
-    if not where:
-        raise NoDataError(f'{path} holds no predictions; expected lines {{"id": text, {expected}}}')
+    predictions = []
+    for name, path in named:
+        where = ""
+        for number, row in json_lines(path):
+            where = f"{path}, line {number}"
+            item, system, seed = row.get("id"), row.get("system", name), row.get("seed", 0)
+            if not (isinstance(item, str) and isinstance(system, str) and type(seed) is int):
+                raise InvalidInputError(
+                    f'{where}: expected {{"id": text, {expected}}} and, where there are several, "system": text and '
+                    f'"seed": number; got {shown_types(row)}'
+                )
+            if not 0 <= seed < SEED_END:
+                raise InvalidInputError(f"{where}: a seed must be 0..2**63 - 1, got {seed}")
+            predictions.append(Prediction(item_name(item), system, read_value(row, where), seed, where))
+        if not where:
+            raise NoDataError(f'{path} holds no predictions; expected lines {{"id": text, {expected}}}')
+    return predictions
 
 
 def pairs_of_predictions(

@@ -143,7 +143,8 @@ def totals(rows: Sequence[Row], attempts: Iterable[Row]) -> dict[str, dict[str, 
     by_system: dict[str, dict[str, Any]] = {}
     for system in dict.fromkeys(row["system"] for row in rows):
         own = [row for row in rows if row["system"] == system]
-        read, written, cost = (_known(own, name) for name in ("prompt_tokens", "completion_tokens", "cost"))
+        names = ("prompt_tokens", "completion_tokens", "cost")
+        read, written, cost = ([row[name] for row in own if row[name] is not None] for name in names)
         by_system[system] = {
             "n_texts": sum(row["error"] is None for row in own),
             "n_failed": sum(row["error"] is not None for row in own),
@@ -156,10 +157,6 @@ def totals(rows: Sequence[Row], attempts: Iterable[Row]) -> dict[str, dict[str, 
             "n_with_cost": len(cost),
         }
     return by_system
-
-
-def _known(rows: Iterable[Row], name: str) -> list[Any]:
-    return [row[name] for row in rows if row[name] is not None]
 
 
 _HEAD = ("system", "texts", "failed", "cut off", "seconds", "tokens read", "tokens written", "cost")

@@ -44,23 +44,9 @@ class System:
         silent, sounding = self.fitted[hidden]
         return dataclasses.replace(self.plugin, silent=silent, sounding=sounding)
 
-    @property
-    def header(self) -> dict[str, Any]:
-        """What the records say of the system."""
-        return {"content_hash": self.content_hash, "style": self.style, **self.details}
-
 
 def load_model(name: str | os.PathLike[str]) -> System:
-    """Load a model of piano rolls by name, folder or Hub id.
-
-    Raises
-    ------
-    NoDataError
-        It is not trained yet.
-    UnknownNameError, UnreadableFileError, MissingBackendError
-        There is no such model, it cannot be fetched, or torch is not installed.
-
-    """
+    """Load a model of piano rolls by name, folder or Hub id; `NoDataError` where it is not trained yet."""
     model_folder = find_model(name, STYLE_TRANSFERS)
     plugin = model_folder.plugin(STYLE_TRANSFERS)
     make = functools.partial(plugin.from_pretrained, str(model_folder.folder))

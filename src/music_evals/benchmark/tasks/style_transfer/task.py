@@ -24,10 +24,9 @@ import numpy as np
 from music_evals.annotations import LOWEST_PITCH, Arrangement, PianoRoll
 from music_evals.benchmark.formats import plain
 from music_evals.benchmark.inputs import derive_rng, hash_of, load_split, resolve_revision, split_names
-from music_evals.benchmark.outputs import NO_EXTRA_OUTPUTS, RECORDS, ExtraOutputs, Outcome, remove_results
 from music_evals.benchmark.report import score_page
 from music_evals.benchmark.rows import Pair, PairJob, PairSet, score_or_reason
-from music_evals.benchmark.run import Progress, record
+from music_evals.benchmark.run import NO_EXTRA_OUTPUTS, RECORDS, ExtraOutputs, Outcome, Progress, record, remove_results
 from music_evals.benchmark.run import Settings as RunSettings
 from music_evals.benchmark.task import Task
 from music_evals.benchmark.tasks.style_transfer.systems import System, load_model, rules, trivial_transfers
@@ -211,7 +210,10 @@ class StyleTransfer(Task):
         pairs = _pairs(settings, systems, pieces)
         dataset = {"id": settings.dataset, "config": config, "split": settings.split, "revision": revision}
         dataset["fingerprint"] = hash_of("".join(piece.content for piece in pieces).encode())
-        headers = {system.name: system.header for system in systems}
+        headers = {
+            system.name: {"content_hash": system.content_hash, "style": system.style, **system.details}
+            for system in systems
+        }
         about = {"kind": settings.kind, "limit": settings.limit, **options}
         header = self.header(dataset, "corrected", names, options=about, judged=headers)
         judged = PairSet(dataset, tuple(by_name), tuple(pairs))
@@ -339,14 +341,8 @@ def _table(fidelity: Mapping[str, Any], names: Sequence[str]) -> str:
     """Return the divergences as a table, each with its noise floor."""
     intro = "All outputs of a system together, in nats, lower is nearer; the noise floor in brackets."
     titles = " | ".join(STYLE_SCORES[name].title for name in names)
-    lines = [
-        "## Divergence from the target corpus",
-        "",
-        intro,
-        "",
-        f"| System | {titles} |",
-        f"|---|{'---|' * len(names)}",
-    ]
+    lines = ["## Divergence from the target corpus", "", intro, "", f"| System | {titles} |"]
+    lines.append(f"|---|{'---|' * len(names)}")
     for system, scores in fidelity.items():
         scored = (scores[name] for name in names)
         cells = (f"{cell['value']:.4f} ({cell['null']:.4f})" if cell["n_defined"] else "n/a" for cell in scored)
