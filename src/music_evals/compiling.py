@@ -20,8 +20,6 @@ from typing import Any, ParamSpec, TypeVar
 
 from music_evals.files import cache_folder
 
-__all__ = ["compiled_by_numba"]
-
 LOGGER = logging.getLogger(__name__)
 Parameters = ParamSpec("Parameters")
 Value = TypeVar("Value")

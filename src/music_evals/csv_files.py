@@ -13,8 +13,6 @@ from typing import Any, Final
 
 from music_evals.errors import UnreadableFileError
 
-__all__ = ["csv_rows", "csv_text"]
-
 # How a cell begins that a spreadsheet computes (owasp.org/www-community/attacks/CSV_Injection), in some in full width.
 # Apostrophes before it are of a cell that was guarded already: so `csv_rows` gives back what `csv_text` was given.
 _FORMULA: Final = re.compile(r"'*[=+\-@\t\r\n＝＋－＠]")  # noqa: RUF001

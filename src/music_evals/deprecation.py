@@ -12,8 +12,6 @@ import warnings
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
-__all__ = ["MovedModules", "module_getattr", "moved_modules", "renamed_options", "warn_renamed"]
-
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 

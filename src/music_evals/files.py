@@ -18,28 +18,6 @@ from typing import Any, Final
 
 from music_evals.errors import InvalidInputError, MusicEvalsError, NoDataError, OutputError, UnreadableFileError
 
-__all__ = [
-    "CACHE_VARIABLE",
-    "UNSENT",
-    "Store",
-    "cache_folder",
-    "check_folder",
-    "check_no_pointer",
-    "check_no_pointer_in",
-    "check_no_pointers_below",
-    "check_path",
-    "decode_text",
-    "folder_written_whole",
-    "item_name",
-    "json_lines",
-    "parse_json",
-    "private_folder",
-    "reading",
-    "scratch_folder",
-    "write_atomically",
-    "written_whole",
-]
-
 LOGGER = logging.getLogger(__name__)
 
 CACHE_VARIABLE = "MUSIC_EVALS_CACHE"

@@ -22,8 +22,6 @@ import numpy as np
 
 from music_evals import __version__
 
-__all__ = ["PACKAGES", "kernels", "n_cores", "n_threads", "one_thread", "package_versions"]
-
 PACKAGES = ("music_evals", "numpy", "scipy", "datasets", "torch", "symusic", "music21")
 
 _lock = threading.Lock()

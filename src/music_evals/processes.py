@@ -26,8 +26,6 @@ from typing import IO, Any, Generic, TypeVar, cast
 
 from music_evals.errors import InvalidInputError, MusicEvalsError, ParserCrashError, worded
 
-__all__ = ["ReaderProcess", "forbid_core_files"]
-
 T = TypeVar("T")
 
 START_TIMEOUT_SEC = 120.0  # a cold disk and a busy machine take seconds to import a parser

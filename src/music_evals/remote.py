@@ -45,8 +45,6 @@ from music_evals.errors import (
     UnreadableFileError,
 )
 
-__all__ = ["HASH_DIGITS", "WEB", "Remote", "without_secrets"]
-
 HASH_DIGITS = 32  # 128 bits: no two files of one run meet by chance
 
 WEB = frozenset({"http", "https"})

@@ -16,8 +16,6 @@ from typing import Any, Final
 from music_evals.errors import UnreadableFileError
 from music_evals.files import decode_text
 
-__all__ = ["check_tree", "load_yaml", "named_errors", "packaged_yaml", "read_yaml_file", "yaml_text"]
-
 _MOST_YAML, _MOST_VALUES, _DEEPEST = 2**20, 100_000, 100  # the longest heads of cards have 2**19 characters
 _SLIPS: Final = (ArithmeticError, AssertionError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
 _BOOLEANS: Final = re.compile(r"(?:yes|Yes|YES|no|No|NO|on|On|ON|off|Off|OFF)\Z")

@@ -9,8 +9,6 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
-__all__ = ["AMATEUR", "AUDIO_EFFECTS", "DIMENSIONS", "GROUPS", "PROFESSIONAL", "SCORED", "Dimension", "theme_of_row"]
-
 GROUPS: Final = ("professional", "amateur")
 """Who describes: trained musicians, and music lovers."""
 

@@ -25,19 +25,6 @@ from music_evals.annotations.recordings import Beats, Chords
 from music_evals.annotations.scores import Score
 from music_evals.errors import InvalidAudioError, InvalidInputError, UnknownNameError
 
-__all__ = [
-    "BACKBONES",
-    "EDIT_TASKS",
-    "FACETS",
-    "MOST_CONFIDENCE",
-    "EditConditions",
-    "EditInstruction",
-    "EditRequest",
-    "EditResult",
-    "EditorInfo",
-    "Weights",
-]
-
 FACETS: Final = ("harmony", "rhythm", "structure", "melody")
 """What the preservation benchmark tells apart."""
 

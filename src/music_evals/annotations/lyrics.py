@@ -16,8 +16,6 @@ from typing import Any, Final
 
 from music_evals.errors import InvalidLyricsError, InvalidPatternError
 
-__all__ = ["LyricSection", "Pattern", "sections_of_rows", "sections_of_text", "sections_text"]
-
 _HEADER: Final = re.compile(r"\(([\w-]+)\)")  # what the authors' scorer takes for one
 
 

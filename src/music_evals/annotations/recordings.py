@@ -23,21 +23,6 @@ import numpy.typing as npt
 
 from music_evals.errors import InvalidAnnotationError
 
-__all__ = [
-    "FEATURES",
-    "NO_CHORD",
-    "Beats",
-    "Chords",
-    "Chroma",
-    "F0Track",
-    "Features",
-    "Key",
-    "Melody",
-    "Segments",
-    "StructureFrames",
-    "TimbreFrames",
-]
-
 FloatArray = npt.NDArray[np.float64]
 
 NO_CHORD = "N"

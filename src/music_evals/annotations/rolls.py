@@ -14,8 +14,6 @@ import numpy.typing as npt
 
 from music_evals.errors import InvalidInputError
 
-__all__ = ["LOWEST_PITCH", "N_ROLL_PITCHES", "Arrangement", "Cells", "PianoRoll"]
-
 LOWEST_PITCH: Final = 21
 """MIDI number of the first column of a roll, A0."""
 

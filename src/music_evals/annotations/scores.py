@@ -20,25 +20,6 @@ import numpy.typing as npt
 
 from music_evals.errors import InvalidInputError, InvalidNotesError, InvalidTokensError
 
-__all__ = [
-    "DEFAULT_BPM",
-    "DRUMS",
-    "HOLD",
-    "MASK",
-    "MUSIB_LAYOUT",
-    "NOTE_DTYPE",
-    "REST",
-    "VOCABULARY_SIZE",
-    "ContextLayout",
-    "KeySignature",
-    "NoteArray",
-    "Score",
-    "Tempo",
-    "TimeSignature",
-    "Tokens",
-    "check_tokens",
-]
-
 HOLD = 128  # the token of a step in which the last note goes on
 REST = 129  # the token of a silent step
 VOCABULARY_SIZE = 130  # tokens that music is written in: 128 pitches, `HOLD` and `REST`

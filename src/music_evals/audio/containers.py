@@ -28,18 +28,6 @@ from typing import IO
 
 from music_evals.errors import UnreadableFileError
 
-__all__ = [
-    "CONVERT",
-    "COPY",
-    "Container",
-    "ContradictionError",
-    "Mended",
-    "check_tail",
-    "is_checked",
-    "only_zeros",
-    "read_container",
-]
-
 
 @dataclasses.dataclass(frozen=True)
 class Container:

@@ -21,8 +21,6 @@ import numpy.typing as npt
 from music_evals.audio.containers import Container, Mended, is_checked, read_container
 from music_evals.errors import MissingBackendError, UnreadableFileError
 
-__all__ = ["OPENERS", "READABLE", "Decoded", "FFmpegStream", "decoder_versions", "ffmpeg_version", "open_ffmpeg"]
-
 TIMEOUT_SEC = 120.0  # half an hour of AAC takes five seconds to decode; a machine may be busy
 VERSION_TIMEOUT_SEC = 20.0
 

@@ -9,17 +9,6 @@ import numpy.typing as npt
 
 from music_evals.audio.spectra import BINS_PER_OCTAVE, CQT_MIDI, N_BINS
 
-__all__ = [
-    "bin_pitches",
-    "fold_matrix",
-    "median_filter",
-    "moving_average",
-    "pool",
-    "standardise",
-    "unit_columns",
-    "viterbi",
-]
-
 FloatArray = npt.NDArray[np.floating[Any]]
 Number = TypeVar("Number", bound=np.generic)
 

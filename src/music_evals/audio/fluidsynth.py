@@ -17,8 +17,6 @@ import numpy.typing as npt
 
 from music_evals.errors import BackendError, MissingBackendError
 
-__all__ = ["INSTALL", "play", "version"]
-
 INSTALL = "apt-get install fluidsynth fluid-soundfont-gm"
 
 Samples = npt.NDArray[np.float32]

@@ -19,17 +19,6 @@ from music_evals.audio.io import Audio
 from music_evals.audio.spectra import constant_q, shared
 from music_evals.errors import importing
 
-__all__ = [
-    "LOWEST_PITCH",
-    "N_PITCHES",
-    "MelodyActivations",
-    "MelodyPath",
-    "decode",
-    "levels",
-    "levels_of",
-    "melody_activations",
-]
-
 LOWEST_PITCH = 36  # MIDI, C2
 N_PITCHES = 61  # up to C7
 WEIGHTS = ("melody_rendered.onnx", "melody_performed.onnx")

@@ -25,8 +25,6 @@ from music_evals.audio.io import SAMPLE_RATE, Audio
 from music_evals.audio.spectra import HOP_LENGTH
 from music_evals.errors import BackendError, InvalidAudioError, MissingBackendError, importing
 
-__all__ = ["BASIC_PITCH_VARIABLE", "find_basic_pitch", "track_basic_pitch", "track_torchcrepe"]
-
 FloatArray = npt.NDArray[np.float32]
 
 BASIC_PITCH_VARIABLE = "MUSIC_EVALS_BASIC_PITCH"

@@ -9,8 +9,6 @@ from typing import Final
 from music_evals.errors import NoDataError, PairCountError
 from music_evals.files import item_name
 
-__all__ = ["AUDIO_SUFFIXES", "recordings"]
-
 AUDIO_SUFFIXES: Final = frozenset(
     {
         *(".wav", ".wave", ".w64", ".rf64", ".flac", ".mp3", ".ogg", ".oga", ".opus", ".aif", ".aiff", ".aifc", ".au"),

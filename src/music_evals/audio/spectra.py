@@ -12,22 +12,6 @@ import numpy.typing as npt
 from music_evals.audio.io import Audio
 from music_evals.audio.samples import Samples, resample
 
-__all__ = [
-    "BINS_PER_OCTAVE",
-    "CQT_MIDI",
-    "HOP_LENGTH",
-    "N_BINS",
-    "N_FFT",
-    "constant_q",
-    "frame_levels",
-    "mel_decibels",
-    "opening",
-    "power_spectrum",
-    "shared",
-    "sounding_frames",
-    "tuning",
-]
-
 HOP_LENGTH = 512  # samples; 23.2 ms at 22,050 Hz
 BINS_PER_OCTAVE = 36  # three a semitone
 N_OCTAVES = 8

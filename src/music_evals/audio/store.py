@@ -16,8 +16,6 @@ from music_evals.annotations import FEATURES
 from music_evals.errors import UnknownNameError
 from music_evals.files import Store
 
-__all__ = ["FeatureKey", "FeatureStore", "Undefined"]
-
 LOGGER = logging.getLogger(__name__)
 
 

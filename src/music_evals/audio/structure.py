@@ -12,8 +12,6 @@ from music_evals.audio.filters import fold_matrix, pool, standardise
 from music_evals.audio.io import Audio
 from music_evals.audio.spectra import HOP_LENGTH, constant_q, mel_decibels, shared, tuning
 
-__all__ = ["FRAME_SEC", "ROWS", "compute_structure", "spectral_rows"]
-
 FRAME_SEC: Final = 0.25  # of one structure frame
 N_MFCC: Final = 13
 N_BANDS: Final = 4

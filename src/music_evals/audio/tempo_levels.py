@@ -17,8 +17,6 @@ import numpy.typing as npt
 from music_evals.annotations import Beats
 from music_evals.audio.beats import BEAT_BONUS, FRAME_RATE_HZ, MOST_LOG_ODDS, PULSE_STEPS, beats_within
 
-__all__ = ["pulse_agreement", "share_level"]
-
 FloatArray = npt.NDArray[np.float64]
 
 REACH_OCTAVES: Final = 1.25  # ratios of tempi that are looked at, to both sides

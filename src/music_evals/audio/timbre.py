@@ -9,8 +9,6 @@ from music_evals.audio.io import Audio
 from music_evals.audio.spectra import HOP_LENGTH, N_FFT, opening
 from music_evals.compiling import compiled_by_numba
 
-__all__ = ["compute_mfcc"]
-
 
 @compiled_by_numba
 def compute_mfcc(audio: Audio) -> TimbreFrames:

@@ -79,7 +79,6 @@ def load_results(folder: str | os.PathLike[str]) -> LoadedResults:
         A value of results.json is not what the records give; the message names it.
     UnknownNameError
         Records of a task that is not known, or has no such results.
-
     """
     path = Path(folder)
     if path.name == RESULTS and not path.is_dir():

@@ -94,7 +94,6 @@ def build_results(
         where there are more: how many are left out, by system, score and reason; ``published``. A task that ranks has
         also ``ranked_by``, ``best_baseline`` (metric -> system) and ``best_baseline_chosen_on``. Undefined numbers are
         None. Equal records give equal results, whatever their order.
-
     """
     resampling = aggregate.Resampling(confidence, n_resamples, seed)
     more = task.describe_systems(scores)

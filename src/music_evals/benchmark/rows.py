@@ -26,8 +26,6 @@ from music_evals.benchmark.score_table import SCORED, UNDEFINED, ScoreMatrix
 from music_evals.benchmark.scores import index_pairs, last_selection
 from music_evals.errors import PairCountError
 
-__all__ = ["Failure", "Pair", "PairJob", "PairSet", "Scorer", "check_unique", "score_or_reason"]
-
 
 @dataclasses.dataclass(frozen=True)
 class Failure:

@@ -108,7 +108,6 @@ def run(
         A setting is missing.
     MusicEvalsError
         What the task raises for its input; see its function.
-
     """
     chosen = load_task(task) if isinstance(task, str) else task
     known = {field.name: field for field in dataclasses.fields(chosen.settings)}
@@ -165,7 +164,6 @@ class Settings:
         An engine that does not exist.
     MissingBackendError
         Ray is not installed, and its engine was asked for.
-
     """
 
     out: str | os.PathLike[str] = option(MISSING, "folder for records and results", group="output", metavar="DIR")
@@ -361,7 +359,6 @@ class Outcome:
         What was written, by kind: ``records``, ``results``, ``table``, ``report``, and what else the task writes.
     notes
         What a reader of the results should know.
-
     """
 
     results: dict[str, Any]

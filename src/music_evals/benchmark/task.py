@@ -75,7 +75,6 @@ class Task:
         View -> what it holds, in words; see `views`.
     extra_keys
         Keys of results.json that are made of other files than the records.
-
     """
 
     name: ClassVar[str]

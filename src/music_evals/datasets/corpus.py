@@ -73,7 +73,6 @@ class CorpusSettings:
         The split cannot be read, or `workers` is not positive.
     UnknownNameError
         There is no such filter, or no such way to take voices or to lay measures.
-
     """
 
     folder: str | os.PathLike[str] = option(MISSING, "searched with its sub-folders", flag="folder")
@@ -145,7 +144,6 @@ def build_corpus(settings: CorpusSettings, *, progress: Callable[[int, int, str]
         The folder that is to be written holds other files, or lies in the one that is read.
     OutputError
         The folder cannot be written.
-
     """
 
     def shown(label: str) -> Callable[[int, int], object]:

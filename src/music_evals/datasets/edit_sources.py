@@ -73,7 +73,6 @@ def attach(
     ------
     NoDataError
         The folder does not exist, or holds none of the recordings.
-
     """
     folder = Path(root)
     if not folder.is_dir():

@@ -56,7 +56,6 @@ class StyleCorpusSettings:
         The style has no name, the split cannot be read, or a number is not positive.
     UnknownNameError
         There is no such filter or role.
-
     """
 
     folder: str | os.PathLike[str]
@@ -98,7 +97,6 @@ def build_style_corpus(
         MusicXML or ABC files without the extra ``symbolic``.
     InvalidInputError, OutputError
         The folder that is to be written holds other files, lies in the one that is read, or cannot be written.
-
     """
     root, out = Path(settings.folder), Path(settings.out)
     check_out(out, root)

@@ -81,7 +81,6 @@ def row_of(score: Score, facts: PieceFacts, *, ticks_per_quarter: int = STEPS_PE
         A pitch outside of A0 to G#7.
     UnknownNameError
         A melody that is not the name of a voice.
-
     """
     try:
         columns = whole_columns(score, ticks_per_quarter)

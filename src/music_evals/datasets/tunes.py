@@ -87,7 +87,6 @@ def tune_from_score(
     ContextLengthError
         Fewer than 16 measures in a row. Its facts are how many there are, `measures`, and `fixed`, how many there would
         be of four quarters from the start, whatever the page says.
-
     """
     check_measures(measures)
     tpq = score.ticks_per_quarter

@@ -79,7 +79,6 @@ def read_rolls(references: Sequence[str], predictions: Sequence[str]) -> CellPai
     ------
     InvalidInputError
         An array that is shorter than the other side; the message names the item.
-
     """
     pairs = CellPairs([], [])
     for index, texts in enumerate(zip(references, predictions, strict=True)):

@@ -43,7 +43,6 @@ class LikelihoodMetric(LoneModule):
             A row is not a list, tuple or array of numbers.
         InvalidInputError
             A number above 0 or NaN, or an empty row. Nothing of the batch was added.
-
         """
         rows = list_batch("predictions", predictions)
         if not rows:
@@ -58,7 +57,6 @@ def read_log_probabilities(predictions: Sequence[Sequence[float]]) -> npt.NDArra
     ------
     InvalidInputError
         Rows of different length.
-
     """
     lengths = {len(row) for row in predictions}
     if len(lengths) > 1:

@@ -56,7 +56,6 @@ class Module(evaluate.Metric, abc.ABC):  # type: ignore[misc]  # evaluate is not
     ------
     UnknownNameError
         Another config name; the message offers the nearest.
-
     """
 
     kind: ClassVar[str]
@@ -120,7 +119,6 @@ class Module(evaluate.Metric, abc.ABC):  # type: ignore[misc]  # evaluate is not
             Nothing was given and nothing was added.
         InvalidInputError
             The variant is another one than the instance was loaded with.
-
         """
         if predictions is None and references is None and self.writer is None and self.num_process == 1:
             raise NoDataError("nothing to compute: give predictions and references, or add some first")
@@ -177,7 +175,6 @@ class PairModule(Module):
         UnsupportedTypeError, InvalidInputError, UnreadableFileError
             An item cannot be taken, with the errors of its kind of music; the message names it. Nothing of the batch
             was added.
-
         """
         expected, predicted = list_batch("references", references), list_batch("predictions", predictions)
         if len(expected) != len(predicted):

@@ -46,7 +46,6 @@ class StudyMetric(LoneModule):
             No table.
         NoDataError, InvalidInputError, UnreadableFileError
             As `pipelines.study_tables.read_table`; the message names the row. Nothing of the batch was added.
-
         """
         rows = rows_of(predictions, table_name="edits")
         if not rows:
@@ -71,7 +70,6 @@ def join_study(edits: Sequence[str], samples: Any = None, listening: Any = None)
     ------
     NoDataError, InvalidInputError, PairCountError, UnreadableFileError, UnsupportedTypeError
         As `pipelines.study_tables.study_tables`.
-
     """
     rows = [json.loads(text) for text in edits]
     return study_tables(samples_of_edits(rows) if samples is None else samples, rows, listening)

@@ -124,7 +124,6 @@ def read_pairs(references: Sequence[str], predictions: Sequence[str]) -> Symboli
     -----
     ContextMismatchWarning
         Predictions came with a context that is not the reference's; the reference's is used.
-
     """
     contexts = np.stack([_decode(text) for text in references])
     middles = np.empty((len(contexts), MUSIB_LAYOUT.middle_steps), dtype=np.uint8)

@@ -25,7 +25,6 @@ class SentFolder(NamedTuple):
         Of the commit; of the data set where nothing had changed.
     changed, deleted
         Files that were sent, and files that went.
-
     """
 
     url: str
@@ -69,7 +68,6 @@ def send_folder(
         A data set of that name is not ours; nothing was sent.
     HubError
         No token, no rights, no connection; nothing was sent.
-
     """
     if not _NAME.fullmatch(name):
         raise InvalidInputError(f"a data set is called owner/name, got {name!r}")

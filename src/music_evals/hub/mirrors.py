@@ -29,7 +29,6 @@ class HubMirror:
         ``owner/name`` of the data set.
     token
         With the right to write to it; by default that of the environment.
-
     """
 
     def __init__(self, name: str, *, token: str | None = None) -> None:
@@ -46,7 +45,6 @@ class HubMirror:
             The data set is not private: what participants send would be seen by everybody.
         HubError
             The Hub does not answer, or has no such data set for this token.
-
         """
         from huggingface_hub import snapshot_download
 

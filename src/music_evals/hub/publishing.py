@@ -170,7 +170,6 @@ def publish(
         sent.
     HubError
         No token, no rights, no connection; nothing was sent.
-
     """
     ordered = sorted(folders, key=lambda folder: list(REPOSITORY_TYPES).index(folder.kind))
     _check(ordered, org, hardware, pull_request=pull_request)

@@ -154,7 +154,6 @@ def push_results(
     HubError
         Of its kinds: no token, no such model or dataset, no right to write, no connection, another commit in
         between.
-
     """
     day = date or dt.datetime.now(dt.UTC).date().isoformat()
     studied = None if isinstance(results, Mapping) else scores_folder(results)

@@ -131,7 +131,6 @@ def add_to_board(
         A board that cannot be read, or a recording that is too large.
     OutputError
         The board cannot be written to.
-
     """
     run = read_run(results)
     records = records_of_run(run, source=source, date=date, submitter=submitter, systems=systems)

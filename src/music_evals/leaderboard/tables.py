@@ -89,7 +89,6 @@ def build_leaderboard(
         The folder holds no records, or files that are not what their names or the schema say.
     UnknownNameError
         No table ranks by such a score.
-
     """
     return make_leaderboard(read_board(board), by=by, progress=progress)
 

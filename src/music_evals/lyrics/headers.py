@@ -13,17 +13,6 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-__all__ = [
-    "MARKED_NAMES",
-    "SECTION_NAMES",
-    "bare",
-    "fold",
-    "is_header",
-    "is_released_header",
-    "section_label",
-    "split_headers",
-]
-
 SECTION_NAMES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     {
         "intro": ("intro", "前奏"),

@@ -22,8 +22,6 @@ from typing import Final, NamedTuple
 
 from music_evals.errors import importing
 
-__all__ = ["LastWords", "Model", "load_last_words", "read_weights"]
-
 CACHE_SIZE: Final = 4096
 """Texts whose paths are kept: the lines of a chorus come again, and are cut for their rhyme and for their words."""
 

@@ -12,8 +12,6 @@ from music_evals.errors import InvalidInputError, ModelUnavailableError, hub_err
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["ModelPlace", "choose_device", "find_model", "folder_hash", "has_file", "unavailable"]
-
 _HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
 _COMMIT = re.compile("[0-9a-f]{40}")
 _HUB_TIMEOUT_SEC = 10.0

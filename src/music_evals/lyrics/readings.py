@@ -15,8 +15,6 @@ from typing import Final
 
 from music_evals.errors import importing
 
-__all__ = ["LINE_END", "Readings", "load_readings", "rhyme_of_bopomofo"]
-
 RhymeClass = int | str | None
 Phrases = Mapping[str, Sequence[Sequence[str]]]
 

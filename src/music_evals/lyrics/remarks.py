@@ -10,11 +10,6 @@ from typing import Final
 
 from music_evals.lyrics.headers import bare, is_header, is_released_header
 
-__all__ = [
-    "drop_chat_tokens", "drop_fences", "drop_reasoning", "drop_remarks", "drop_singers", "drop_stage_tags", "is_fence",
-    "is_stage_tag", "without_singer",
-]  # fmt: skip
-
 # of chat templates: ChatML (Qwen), Llama, Gemma, GLM, DeepSeek, the harmony format
 _TOKEN = re.compile(r"<[|\uff5c][^<>|\uff5c\n]{1,40}[|\uff5c]>|<(?:bos|eos|pad|(?:start|end)_of_turn)>", re.IGNORECASE)
 _ANSWER = re.compile(

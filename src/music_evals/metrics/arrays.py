@@ -19,24 +19,6 @@ from music_evals.errors import (
     UnknownNameError,
 )
 
-__all__ = [
-    "MUSECPEVAL",
-    "OF_AUTHORS",
-    "PRESERVATION_VARIANTS",
-    "VARIANTS",
-    "FloatArray",
-    "IntArray",
-    "by_chunks",
-    "check_contexts",
-    "check_middles",
-    "check_pairs",
-    "check_same_count",
-    "check_variant",
-    "cosine_of_means",
-    "undefined",
-    "warn_undefined",
-]
-
 FloatArray = npt.NDArray[np.float64]  # scores
 IntArray = npt.NDArray[np.int64]  # counts
 

@@ -11,17 +11,6 @@ import numpy.typing as npt
 from music_evals.annotations import HOLD, MUSIB_LAYOUT, Tokens
 from music_evals.metrics.arrays import FloatArray
 
-__all__ = [
-    "BarContent",
-    "bar_content",
-    "entropy_bits",
-    "entropy_official",
-    "mean_entropy_difference",
-    "mean_groove",
-    "official_entropy_difference",
-    "official_groove",
-]
-
 _STEPS = MUSIB_LAYOUT.steps_per_measure
 _BYTES = _STEPS // 8
 # Five bits a pitch class hold the at most 24 onsets of a bar, and twelve classes fit into one word.

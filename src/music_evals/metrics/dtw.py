@@ -20,8 +20,6 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["alignment_cost", "path_costs", "silence_apart", "warping_path"]
-
 FloatArray = npt.NDArray[np.float64]
 Frames = npt.NDArray[np.floating[Any]]
 

@@ -18,8 +18,6 @@ from typing import Final, NamedTuple
 from music_evals.annotations import Pattern
 from music_evals.deprecation import warn_renamed
 
-__all__ = ["FOREIGN", "Amounts", "Edits", "count_edits", "edit_distance", "without_letters"]
-
 FOREIGN: Final = "x"
 """What stands for a symbol that is neither a Chinese character nor a pause."""
 

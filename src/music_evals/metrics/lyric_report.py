@@ -15,16 +15,6 @@ from music_evals.metrics.lyric_edits import FOREIGN, edit_distance
 if TYPE_CHECKING:
     from music_evals.metrics.lyric_structure import LyricStructure
 
-__all__ = [
-    "Level",
-    "LineReport",
-    "SectionReport",
-    "level_reasons",
-    "line_counts",
-    "report_sections",
-    "reported_sections",
-]
-
 _MATCHED: Final = "matched"
 _MISSING: Final = "missing"
 _EXTRA: Final = "extra"

@@ -10,8 +10,6 @@ import numpy as np
 from music_evals.annotations import Chroma, F0Track, Melody
 from music_evals.errors import UnsupportedTypeError
 
-__all__ = ["OFFICIAL_EPSILON", "chroma_patterns", "frame_patterns", "intervals", "note_patterns"]
-
 Pattern = tuple[int, ...]
 
 OFFICIAL_RATE_HZ: Final = 20

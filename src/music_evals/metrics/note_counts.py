@@ -14,8 +14,6 @@ import numpy.typing as npt
 from music_evals.annotations import HOLD, REST, Tokens
 from music_evals.metrics.arrays import IntArray
 
-__all__ = ["NoteCounts", "count_notes", "count_rests"]
-
 Words = npt.NDArray[np.uint64]
 
 _UINT64_ONE = np.uint64(1)

@@ -65,7 +65,6 @@ class AnticipationRNNConfig(TokenConfig):
     top_p
         Of all that draw: the most likely that together reach this probability are kept, above 0 and at most 1; of
         ``"two_stage"`` those are pitches.
-
     """
 
     model_type: str = "anticipation_rnn"
@@ -104,7 +103,6 @@ class AnticipationRNN(TokenNetwork, tags=["music", "symbolic-music", "inpainting
     ------
     InvalidInputError, UnknownNameError
         A decoding or temperature that does not exist.
-
     """
 
     config: AnticipationRNNConfig

@@ -83,7 +83,6 @@ class Baseline:
         What it does.
     deterministic, sees_reference
         See `protocols.Inpainter`.
-
     """
 
     name: str
@@ -231,7 +230,6 @@ class MarkovChain:
         An order below 1.
     NoDataError
         The contexts hold no pair of known length.
-
     """
 
     def __init__(self, train_contexts: Tokens, *, order: int = MARKOV_ORDER) -> None:
@@ -368,7 +366,6 @@ class RollBaseline:
     ------
     InvalidInputError
         Probabilities outside of 0..1.
-
     """
 
     name: str

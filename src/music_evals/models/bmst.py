@@ -76,7 +76,6 @@ class BMSTConfig(rolls.RollConfig):
         Whether the right side is read towards the step.
     steps_per_quarter
         Grid of the rolls.
-
     """
 
     model_type: str = "bmst"
@@ -154,7 +153,6 @@ class BMST(rolls.RollModel, tags=["music", "symbolic-music", "style-transfer"]):
         By default the published sizes.
     sampling
         How `transfer` samples; by default `models.gibbs.GibbsSettings`.
-
     """
 
     config_class = BMSTConfig

@@ -72,7 +72,6 @@ class FullSequenceConfig(rolls.RollConfig):
         Weight of the pitches' loss beside those of the two sides.
     steps_per_quarter
         Grid of the rolls.
-
     """
 
     model_type: str = "full_sequence"
@@ -155,7 +154,6 @@ class FullSequence(rolls.RollModel, tags=["music", "symbolic-music", "style-tran
         By default the sizes ``"base"``.
     sampling
         How `transfer` samples; by default at least one in 32 steps from one snapshot.
-
     """
 
     config_class = FullSequenceConfig

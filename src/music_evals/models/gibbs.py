@@ -71,7 +71,6 @@ class GibbsState:
         The roll, and what contexts were last read from, shape (steps, 84).
     piece
         Digest of the arrangement that the run began with.
-
     """
 
     settings: GibbsSettings
@@ -143,7 +142,6 @@ class Sweep:
     closest
         How close a probability lay to what it was compared with, at the closest. Samplers whose last bits differ by
         less give the same roll.
-
     """
 
     index: int
@@ -191,7 +189,6 @@ def gibbs_sweeps(
         The arrangement has no steps, the seed is negative, or steps that see each other are to be visited together.
     OtherResultsError
         `start` is of another piece, seed or setting.
-
     """
     if not len(arrangement):
         raise InvalidInputError("the arrangement has no steps; expected at least one")

@@ -177,7 +177,6 @@ class InfillTransformerConfig(SizedConfig):
         One of `DECODINGS`.
     temperature, top_p
         Of ``"sample"``: 1 and 1 draw from the network's own distribution.
-
     """
 
     model_type: str = "infill_transformer"
@@ -551,7 +550,6 @@ class InfillTransformer(StepwiseNetwork, tags=["music", "symbolic-music", "inpai
     ------
     InvalidInputError, UnknownNameError
         A decoding, temperature or share that does not exist.
-
     """
 
     config: InfillTransformerConfig
@@ -682,7 +680,6 @@ class InfillTransformer(StepwiseNetwork, tags=["music", "symbolic-music", "inpai
         ------
         InvalidTokensError, ContextLengthError, InvalidInputError
             Not tokens, or a stretch or gap that the network does not take; the message names the limit.
-
         """
         return self._filled(masked_stretches(tokens, hidden), rng)
 

@@ -95,7 +95,6 @@ class InpaintNetConfig(MeasureConfig):
         as well, in training.
     decoding, temperature, kind_temperature, top_p
         As in `anticipation_rnn.AnticipationRNNConfig`.
-
     """
 
     model_type: str = "inpaintnet"
@@ -153,7 +152,6 @@ class InpaintNet(MeasureNetwork, tags=["music", "symbolic-music", "inpainting"])
     ------
     InvalidInputError, UnknownNameError
         A decoding, temperature or share that does not exist.
-
     """
 
     config: InpaintNetConfig

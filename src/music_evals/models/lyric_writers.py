@@ -67,7 +67,6 @@ class CallableWriter:
     ------
     InvalidInputError
         An empty name.
-
     """
 
     batch_size = 1
@@ -146,7 +145,6 @@ class TransformersWriter:
         transformers is not installed.
     InvalidInputError
         A number out of range, or a dtype or device that torch does not have.
-
     """
 
     concurrency = 1

@@ -74,7 +74,6 @@ class MusicTaggerConfig:
         Fields of `encoders.music.EncoderSettings`; or its `name` alone.
     threshold
         Tags above this probability are given; 0..1. The paper does not say which it took.
-
     """
 
     model_type: str = "music_tagger"
@@ -152,7 +151,6 @@ class MusicTagger(
     ------
     InvalidInputError
         Groups of config and vocabulary differ, a threshold outside 0..1, or an encoder of another size.
-
     """
 
     config_class = MusicTaggerConfig
@@ -295,7 +293,6 @@ class MusicTagger(
             Not to be had from the Hub.
         UnknownNameError
             There is no such folder, and it has not the form of an id.
-
         """
         # all of them are passed on: what is not, the mixin takes from config.json, where a stranger may have put it
         arguments: dict[str, Any] = {

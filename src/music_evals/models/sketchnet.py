@@ -134,7 +134,6 @@ class SketchNetConfig(MeasureConfig):
         As in `inpaintnet.InpaintNetConfig`.
     decoding, temperature, kind_temperature, top_p
         As in `anticipation_rnn.AnticipationRNNConfig`.
-
     """
 
     model_type: str = "sketchnet"
@@ -308,7 +307,6 @@ class Sketch:
     --------
     >>> Sketch(pitches=((60, 62, 64), None, None, None)).pitches[0]
     (60, 62, 64)
-
     """
 
     pitches: tuple[tuple[int, ...] | None, ...] = (None,) * _N_MIDDLE
@@ -471,7 +469,6 @@ class SketchNet(MeasureNetwork, tags=["music", "symbolic-music", "inpainting"]):
     ------
     InvalidInputError, UnknownNameError
         A decoding, temperature or share that does not exist.
-
     """
 
     config: SketchNetConfig
@@ -588,7 +585,6 @@ class SketchNet(MeasureNetwork, tags=["music", "symbolic-music", "inpainting"]):
             A sketch for a decoding that does without, or something else than sketches.
         PairCountError
             Another number of sketches than of contexts.
-
         """
         if sketches is not None and self.decoding not in {"argmax", "sample", "two_stage"}:
             raise InvalidInputError(

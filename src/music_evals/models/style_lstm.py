@@ -77,7 +77,6 @@ class StyleLSTMConfig(rolls.RollConfig):
         Whether the network of pitches knows which pitch it is at, in 7 bits.
     steps_per_quarter
         Grid of the rolls.
-
     """
 
     model_type: str = "style_lstm"
@@ -119,7 +118,6 @@ class StyleLSTM(rolls.RollModel, tags=["music", "symbolic-music", "style-transfe
         By default the sizes of the authors' code.
     sampling
         How `transfer` samples; by default `models.gibbs.GibbsSettings`.
-
     """
 
     config_class = StyleLSTMConfig
@@ -147,7 +145,6 @@ class StyleLSTM(rolls.RollModel, tags=["music", "symbolic-music", "style-transfe
         ------
         InvalidInputError
             Steps are hidden, and training hid none (`mask_share`).
-
         """
         if hidden and not self.config.mask_share:
             raise InvalidInputError(

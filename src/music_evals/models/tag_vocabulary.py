@@ -54,7 +54,6 @@ class TagVocabulary:
     >>> vocabulary = TagVocabulary({"amateur": names | {"song_purpose": ("KTV", "sleep")}})
     >>> vocabulary.size("amateur"), vocabulary.columns("amateur")["song_purpose"]
     (2, slice(0, 2, None))
-
     """
 
     def __init__(self, tags: Mapping[str, Mapping[str, Sequence[str]]]) -> None:
@@ -158,7 +157,6 @@ class TagVocabulary:
             A group has no tag that occurs so often.
         InvalidInputError
             `min_count` below 1.
-
         """
         if min_count < 1:
             raise InvalidInputError(f"min_count must be at least 1, got {min_count}")

@@ -231,7 +231,6 @@ class VLIConfig(SizedConfig):
     decoding, temperature, top_p
         As in `anticipation_rnn.AnticipationRNNConfig`. Published: a `top_p` of 0.9, with a temperature of 1 in MUSIB
         and 0.8 in the authors' code.
-
     """
 
     model_type: str = "vli"
@@ -364,7 +363,6 @@ class VLI(InpaintingNetwork, tags=["music", "symbolic-music", "inpainting"]):
     ------
     InvalidInputError, UnknownNameError
         A decoding, temperature or share that does not exist.
-
     """
 
     config: VLIConfig
@@ -585,7 +583,6 @@ class VLI(InpaintingNetwork, tags=["music", "symbolic-music", "inpainting"]):
             A number of notes that has no room, or one for a decoding that takes its own.
         PairCountError
             Another number of these than of contexts.
-
         """
         checked = self._checked(contexts)
         counts: list[int] | None = None

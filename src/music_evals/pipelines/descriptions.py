@@ -85,7 +85,6 @@ class DescriptionScores(NamedTuple):
         Score -> why it is NaN, in words.
     n_dimensions
         Group -> dimensions that its average is over: those that the reference has tags for.
-
     """
 
     values: Mapping[str, float]
@@ -105,7 +104,6 @@ class GroupAverage(NamedTuple):
         Why it is NaN; empty where it is defined.
     n_dimensions
         Dimensions that the reference has tags for.
-
     """
 
     value: float
@@ -132,7 +130,6 @@ def resolve_encoder(encoder: EncoderLike) -> TextEncoder:
     ------
     ModelUnavailableError, MissingBackendError
         As `lyrics.embeddings.load_encoder`.
-
     """
     if isinstance(encoder, str):
         return load_encoder(encoder)
@@ -186,7 +183,6 @@ def tag_semantic_similarity(
     >>> result = tag_semantic_similarity(["悲伤"], ["悲伤", "慢速"], encoder="char-ngrams", aggregation="f1")
     >>> round(result.value, 3)
     0.667
-
     """
     check_options(aggregation, empty, normalize_by_self=normalize_by_self)
     first, second = check_tags(generated, "generated"), check_tags(reference, "reference")
@@ -235,7 +231,6 @@ def score_description(
         `generated` speaks for no group.
     InvalidInputError, ModelUnavailableError, MissingBackendError, BackendError
         As `tag_semantic_similarity`.
-
     """
     check_options(aggregation, empty, normalize_by_self=normalize_by_self)
     first, second = check_description(generated, "generated"), check_description(reference, "reference")
@@ -275,7 +270,6 @@ def tag_similarity_table(
     ------
     PairCountError, UnknownNameError, InvalidTagsError, NoDataError
         As `evaluate_descriptions`.
-
     """
     if group not in GROUPS:
         raise UnknownNameError("group of annotators", group, GROUPS)
@@ -348,7 +342,6 @@ def evaluate_descriptions(
     -----
     UndefinedMetricWarning
         A score is NaN because no song defines it.
-
     """
     check_confidence(confidence)
     check_options(aggregation, empty, normalize_by_self=normalize_by_self)
@@ -428,7 +421,6 @@ def average_of_group(
     GroupAverage
         Undefined if the generated side leaves out any of these dimensions: a system must not gain by leaving out what
         is hard.
-
     """
     described = [similarity for name in dimensions if (similarity := similarities[f"{group}/{name}"]).n_reference]
     if not described:

@@ -85,7 +85,6 @@ class Facing(NamedTuple):
         For pages.
     professional, amateur
         The dimensions that face each other.
-
     """
 
     english: str
@@ -139,7 +138,6 @@ def common_tags(description: Description) -> dict[str, tuple[str, ...]]:
     ------
     UnknownNameError
         A group is missing.
-
     """
     if missing := [group for group in GROUPS if group not in description]:
         raise UnknownNameError("group of annotators", missing[0], sorted(description))
@@ -171,7 +169,6 @@ class Cell(NamedTuple):
     p_value, p_adjusted
         Of the difference: from a permutation test of the songs' labels, and after Holm's correction over all tests of
         the study.
-
     """
 
     grouping: str
@@ -207,7 +204,6 @@ class DiscrepancyStudy:
         Grouping -> songs that belong to none of its groups.
     cells
         Those of all songs first, then by grouping, group and dimension.
-
     """
 
     settings: Mapping[str, Any]
@@ -224,7 +220,6 @@ class DiscrepancyStudy:
         ------
         UnknownNameError
             A name that does not exist.
-
         """
         for cell in self.cells:
             if cell[:3] == (grouping, group, dimension):
@@ -313,7 +308,6 @@ def study_discrepancy(
         An option out of range, or one that does not go with another.
     ModelUnavailableError, MissingBackendError, BackendError
         The encoder cannot be loaded, or failed.
-
     """
     check_confidence(confidence)
     check_seed(seed)
@@ -366,7 +360,6 @@ def check_level(level: str, aggregation: str, *, normalize_by_self: bool) -> Non
         A level or aggregation that does not exist.
     InvalidInputError
         One that does not go with another.
-
     """
     if level not in LEVELS:
         raise UnknownNameError("level", level, LEVELS)
@@ -404,7 +397,6 @@ def facing_similarities(
         As `study_discrepancy`.
     ModelUnavailableError, MissingBackendError, BackendError
         The encoder cannot be loaded, or failed.
-
     """
     names = _check_names((), dimensions)
     check_level(level, aggregation, normalize_by_self=normalize_by_self)

@@ -56,7 +56,6 @@ def extract_conditions(audio: Audio, *, beats_per_bar: int = 4) -> EditCondition
         Bars of less than one beat.
     MissingBackendError
         librosa is not installed.
-
     """
     if beats_per_bar < 1:
         raise InvalidInputError(f"a bar has at least one beat, got {beats_per_bar}")

@@ -84,7 +84,6 @@ def evaluate_editing_test(
         A sample that nobody edited; the message names its row.
     InvalidInputError
         A mean load of 0 where epsilon is 0; the message names the sample. Options out of range.
-
     """
     check_confidence(confidence)
     if not time_limit_s > 0:
@@ -139,7 +138,6 @@ def evaluate_effort(
     ------
     PairCountError, InvalidInputError
         As `evaluate_editing_test`.
-
     """
     check_confidence(confidence)
     pairs = _pairs(_sample_means(tables), epsilon)
@@ -176,7 +174,6 @@ def evaluate_answers(
     ------
     PairCountError, InvalidInputError
         As `evaluate_editing_test`.
-
     """
     analysis = evaluate_editing_test(tables, confidence=confidence, epsilon=epsilon)
     pairs: Rows = analysis["pairs"]

@@ -94,7 +94,6 @@ def item_scores(
     ------
     InvalidTokensError, ContextLengthError, PairCountError, UnknownNameError, NoDataError
         As `evaluate_inpainting`.
-
     """
     names = (*_NOTE_METRICS, *select_names(extensions, INPAINTING_EXTENSIONS, "extension"))
     pairs = _analyse(contexts, middles, names, variant)
@@ -200,7 +199,6 @@ def evaluate_inpainting(
     -----
     UndefinedMetricWarning
         A score is NaN because no item defines it.
-
     """
     chosen = select_names(metrics, _SCORES, "metric", default=INPAINTING_METRICS)
     names = select_names((*chosen, *select_names(extensions, INPAINTING_EXTENSIONS, "extension")), _SCORES, "metric")
@@ -257,7 +255,6 @@ def evaluate_nll(
         NaN, values above 0, or not of shape (n, steps).
     NoDataError, PairCountError
         No items, or not one group an item.
-
     """
     check_confidence(confidence)
     rows = np.asarray(log_probabilities, dtype=np.float64)

@@ -107,7 +107,6 @@ def evaluate_diversity(
     -----
     UndefinedMetricWarning
         No lyric, or no reference, has an n-gram.
-
     """
 
     def measure(text: str) -> tuple[float, float]:
@@ -150,7 +149,6 @@ def evaluate_wordlikeness(
     -----
     UndefinedMetricWarning
         No lyric has a Chinese character.
-
     """
 
     def measure(text: str) -> tuple[float, float]:
@@ -238,7 +236,6 @@ def evaluate_themes(
     -----
     UndefinedMetricWarning
         No pair of lyrics and theme has words on both sides.
-
     """
     check_confidence(confidence)
     themes, lyrics = pair_texts(references, generated)

@@ -151,7 +151,6 @@ def lyric_structure(
     >>> score = lyric_structure("(verse)\nccccR\nccccR\nccccc\nccccR", lyrics, rhyme="char")
     >>> round(score.total, 2), round(score.song, 2), score.reward_factor
     (109.92, 10.0, 1.0)
-
     """
     for name, text in (("a reference pattern", reference), ("generated lyrics", generated)):
         if not isinstance(text, str):
@@ -251,7 +250,6 @@ def evaluate_lyrics(
         As `lyric_structure`.
     InvalidInputError
         An option out of range.
-
     """
     check_confidence(confidence)
     pairs = list(zip(*pair_texts(references, generated), strict=True))

@@ -143,7 +143,6 @@ def compare(
         A feature is neither there nor said to be undefined, or an option is out of range.
     NotComparableError
         The official code cannot compare the pair.
-
     """
     settings = Settings.of(metrics=metrics, companions=companions, variant=variant, options=options)
     reference, estimate, _ = _at_one_level(reference, estimate, settings)
@@ -157,7 +156,6 @@ def score_pair(reference: Source, estimate: Source, settings: Settings) -> PairS
     ------
     InvalidInputError
         A recording beside a score, or annotations that break their own rules.
-
     """
     if reference.modality != estimate.modality:
         raise InvalidInputError(
@@ -264,7 +262,6 @@ def evaluate_preservation(
     -----
     UndefinedMetricWarning
         A score is NaN because no pair defines it.
-
     """
     check_confidence(confidence)
     if failures not in ON_FAILURE:

@@ -128,7 +128,6 @@ def score_features(score: Score, features: Iterable[str] | None = None) -> Featu
     >>> features = score_features(Score(make_notes([0, 480, 960], [480] * 3, [60, 64, 67]), 480), ["beats", "melody"])
     >>> features.beats.times_sec, features.beats.bpm, features.melody.pitches
     (array([0. , 0.5, 1. ]), 120.0, array([60., 64., 67.]))
-
     """
     wanted = tuple(FEATURES) if features is None else tuple(features)
     for name in wanted:

@@ -162,7 +162,6 @@ def read_study(folder: str | os.PathLike[str]) -> StudyTables:
         A file that is not what its suffix says, or a table in two files.
     InvalidInputError, PairCountError
         As `study_tables`.
-
     """
     place = Path(folder)
     if not place.is_dir():
@@ -192,7 +191,6 @@ def study_tables(samples: Any, edits: Any, listening: Any = None) -> StudyTables
     PairCountError
         A sample that occurs twice or was edited by one editor or rated by one listener twice; a piece and style with
         more or less than one proposed and one baseline sample; the message names the row.
-
     """
     tables = StudyTables(
         read_table(samples, SAMPLES, table_name="samples"),
@@ -225,7 +223,6 @@ def samples_of_edits(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     ------
     InvalidInputError
         A column that is missing, or a sample that two rows describe differently; the message names the row.
-
     """
     names = [column.name for column in SAMPLES if column.needed]
     samples: dict[Any, tuple[int, dict[str, Any]]] = {}
@@ -299,7 +296,6 @@ def read_table(source: Any, columns: Sequence[Column], *, table_name: str) -> Ta
         A file that is not what its suffix says.
     UnsupportedTypeError
         Something else than a table.
-
     """
     rows = rows_of(source, table_name=table_name)
     if not rows:
@@ -396,7 +392,6 @@ def read_rows(path: Path, *, table_name: str) -> Iterator[Mapping[str, Any]]:
         Another suffix, or a file that is not what its suffix says.
     InvalidInputError
         A row with more or fewer cells than there are columns.
-
     """
     with reading(path):
         content = path.read_bytes()

@@ -70,7 +70,6 @@ def check_item(item: Any, where: str) -> TagItem:
         Tags that are not lists of strings, or lists by dimension beside lists by group.
     UnknownNameError
         A group or dimension that does not exist.
-
     """
     if not isinstance(item, Mapping):
         return check_tags(item, where)
@@ -143,7 +142,6 @@ def evaluate_tags(
     -----
     UndefinedMetricWarning
         The score is NaN because no song defines it.
-
     """
     check_confidence(confidence)
     check_options(aggregation, empty, normalize_by_self=normalize_by_self)
@@ -300,7 +298,6 @@ def extract_tags(text: str, vocabulary: Vocabulary) -> dict[str, dict[str, list[
     >>> words = {"amateur": {"vocal_components": ["女声", "温柔的女声", "男声"]}}
     >>> extract_tags("这首歌由温柔的女声演唱", words)
     {'amateur': {'vocal_components': ['温柔的女声']}}
-
     """
     if not text.strip():
         raise InvalidTagsError("a text to find tags in is empty; leave the song out")

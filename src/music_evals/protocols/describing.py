@@ -9,19 +9,6 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
-__all__ = [
-    "MUSIC_ENCODERS",
-    "MUSIC_ENCODER_TYPES",
-    "TAGGERS",
-    "TUNED_WRITERS",
-    "WRITERS",
-    "LyricWriter",
-    "MusicEncoder",
-    "Tagger",
-    "TextEncoder",
-    "Written",
-]
-
 
 @runtime_checkable
 class TextEncoder(Protocol):

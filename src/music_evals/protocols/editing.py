@@ -10,8 +10,6 @@ from typing import Final, Protocol, runtime_checkable
 
 from music_evals.annotations import EditorInfo, EditRequest, EditResult
 
-__all__ = ["EDITORS", "EDIT_STUDIES", "INSTRUCTION_WRITERS", "EditingSystem"]
-
 _PACKAGE: Final = Path(__file__).resolve().parents[1]
 
 

@@ -10,20 +10,6 @@ import numpy.typing as npt
 
 from music_evals.annotations import Tokens
 
-__all__ = [
-    "BASELINES",
-    "CONTROL",
-    "CONTROLS",
-    "INPAINTERS",
-    "NEAR_COPY",
-    "GapInpainter",
-    "GapLimits",
-    "Inpainter",
-    "LikelihoodInpainter",
-    "NoteLikelihood",
-    "NoteLikelihoodInpainter",
-]
-
 
 @runtime_checkable
 class Inpainter(Protocol):

@@ -11,16 +11,6 @@ import numpy.typing as npt
 
 from music_evals.annotations import Arrangement, Cells, PianoRoll
 
-__all__ = [
-    "ROLL_BASELINES",
-    "STYLE_TRANSFERS",
-    "CellPredictor",
-    "StyleTransfer",
-    "SweptTransfer",
-    "TransferState",
-    "TransferSweep",
-]
-
 
 @runtime_checkable
 class StyleTransfer(Protocol):

@@ -17,8 +17,6 @@ from typing import Any
 
 from music_evals.errors import InvalidInputError
 
-__all__ = ["check_parameters", "check_rules", "check_type", "check_types"]
-
 _WORDS: Mapping[type, str] = {
     int: "a whole number",
     float: "a number",

@@ -65,7 +65,6 @@ class Estimate(NamedTuple):
         Against no agreement; NaN where there is no interval, and for systems, which are too few to be tested.
     n
         Stimuli, systems or preferences.
-
     """
 
     estimate: float
@@ -106,7 +105,6 @@ class RatingTable:
         A rating that is not finite, or a stimulus that does not exist.
     PairCountError
         Arrays of different lengths, or a listener who rated a stimulus twice.
-
     """
 
     def __init__(
@@ -158,7 +156,6 @@ def leave_one_out(ratings: npt.ArrayLike) -> float:
     -------
     float
         -1..1. NaN where no listener shares three stimuli, rated differently, with others.
-
     """
     table = np.asarray(ratings, dtype=np.float64)
     defined = ~np.isnan(table)
@@ -199,7 +196,6 @@ def agreement(
     ------
     InvalidInputError
         Scores of another shape, or an option out of range.
-
     """
     check_confidence(confidence)
     check_count(n_resamples, "n_resamples")

@@ -78,7 +78,6 @@ class Position(NamedTuple):
     low, high
         Ends of the interval; NaN with fewer than two clusters among the scores, and where leaving one out leaves a
         metric without a value.
-
     """
 
     estimate: float
@@ -100,7 +99,6 @@ def separation(high: npt.ArrayLike, low: npt.ArrayLike, *, lower_is_better: bool
     -------
     float
         0..1; 0.5 where the controls are alike. NaN where a control defines fewer than `LEAST_VALUES`.
-
     """
     sides = [np.asarray(values, dtype=np.float64) for values in (high, low)]
     if min(np.count_nonzero(~np.isnan(values)) for values in sides) < LEAST_VALUES:
@@ -143,7 +141,6 @@ def combined_positions(
     >>> found = combined_positions(Clustered([[0.6], [0.4]], [0, 1]), same, unrelated, [[1]])
     >>> round(found[0].estimate, 6)  # (0.5 - 0.2) / (0.8 - 0.2)
     0.5
-
     """
     check_confidence(confidence)
     rows = np.asarray(weights, dtype=np.float64)
@@ -199,7 +196,6 @@ def mean_intervals_of_pairs(
     >>> (found,) = mean_intervals_of_pairs(ring)
     >>> print(f"{found.estimate:.2f}, {found.low:.2f} to {found.high:.2f}, {found.n_clusters:.0f} originals")
     0.30, 0.11 to 0.49, 4 originals
-
     """
     check_confidence(confidence)
     values = np.asarray(pairs.values, dtype=np.float64)

@@ -73,7 +73,6 @@ def p_of_correlation(r: npt.ArrayLike, n: npt.ArrayLike) -> Floats:
     --------
     >>> p_of_correlation([0.58, 0.57], 12).round(3).tolist()
     [0.048, 0.053]
-
     """
     from scipy.special import stdtr
 
@@ -102,7 +101,6 @@ def fisher_interval(r: float, n: int, *, confidence: float = 0.95) -> tuple[floa
     --------
     >>> [round(end, 2) for end in fisher_interval(-0.58, 12)]
     [-0.87, -0.01]
-
     """
     from scipy.special import ndtri
 
@@ -134,7 +132,6 @@ def jackknife_interval(estimate: float, without: npt.ArrayLike, *, confidence: f
     -------
     tuple of float
         Low and high end; NaN with fewer than three clusters, and where a value is not finite.
-
     """
     check_confidence(confidence)
     values = np.asarray(without, dtype=np.float64)
@@ -176,7 +173,6 @@ def correlation(
     >>> found = correlation([1, 2, 3, 4, 5], [2, 1, 4, 3, 5])
     >>> round(found.r, 2), found.n, round(found.p, 3)
     (0.8, 5, 0.104)
-
     """
     first, second = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
     if first.ndim != 1 or first.shape != second.shape:
@@ -221,7 +217,6 @@ def adjusted_correlation(
     --------
     >>> adjusted_correlation([1, 2, 11, 12], [2, 1, 12, 11], [["a", "a", "b", "b"]])
     -1.0
-
     """
     columns = np.asarray([x, y], dtype=np.float64)
     defined = ~np.isnan(columns).any(axis=0)
@@ -257,7 +252,6 @@ def mean_test(values: npt.ArrayLike) -> float:
     --------
     >>> round(mean_test([0.1, 0.3, 0.2]), 3)
     0.074
-
     """
     from scipy.special import stdtr
 

@@ -81,7 +81,6 @@ def crossed_mean(
     >>> found = crossed_mean([4, 5, 3, 4], ["p", "p", "q", "q"], ["a", "b", "a", "b"])
     >>> found.estimate, found.n_listeners, found.n_items
     (4.0, 2, 2)
-
     """
     ratings = _checked(values)
     mean = float(ratings.mean()) if len(ratings) else float("nan")
@@ -119,7 +118,6 @@ def crossed_difference(
         Arrays of different lengths.
     InvalidInputError
         A value that is not finite, or an option out of range.
-
     """
     ratings, first = _checked(values), np.asarray(is_first, dtype=bool)
     if first.shape != ratings.shape:
@@ -166,7 +164,6 @@ def crossed_estimate(
         Arrays of different lengths.
     InvalidInputError
         An influence that is not finite while the estimate is, or an option out of range.
-
     """
     from scipy.special import stdtr
 

@@ -28,7 +28,6 @@ def auc(above: npt.ArrayLike, below: npt.ArrayLike) -> float:
     References
     ----------
     Hanley and McNeil, Radiology 1982: the area equals the Mann-Whitney statistic over n m.
-
     """
     first, second = (_defined(values) for values in (above, below))
     if not len(first) or not len(second):
@@ -59,7 +58,6 @@ def clustered_auc(
         The group of each score, such as its source piece. A resample draws whole groups, for both sides at once.
     n_resamples, confidence, seed
         Of the bootstrap.
-
     """
     first, second = (np.asarray(values, dtype=np.float64) for values in (above, below))
     names, labels = np.unique(np.concatenate([above_groups, below_groups]), return_inverse=True)

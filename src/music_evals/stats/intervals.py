@@ -85,7 +85,6 @@ class Interval(NamedTuple):
     n_clusters
         Effective number of clusters, (sum m)² / sum(m²) for clusters of m defined items: their number where they are of
         one size, fewer where a few hold most items. 0 where nothing is defined.
-
     """
 
     estimate: float
@@ -178,7 +177,6 @@ def mean_interval(
     >>> found = mean_interval([0.1, 0.3, 0.2, 0.8, 0.4], ["a", "a", "a", "b", "c"])
     >>> print(f"{found.estimate:.2f}, {found.low:.2f} to {found.high:.2f}, {found.n_clusters:.1f} effective clusters")
     0.36, -1.65 to 2.14, 2.3 effective clusters
-
     """
     array = np.asarray(values, dtype=np.float64)
     if array.ndim != 1:
@@ -217,7 +215,6 @@ def mean_intervals(
         Not one group per row.
     InvalidInputError
         Values not of shape (n, n_metrics), or a confidence out of range.
-
     """
     columns = np.asarray(values, dtype=np.float64)
     if columns.ndim != 2:
@@ -333,7 +330,6 @@ def check_confidence(confidence: float) -> None:
     ------
     InvalidInputError
         It is no number above 0 and below 1.
-
     """
     if not isinstance(confidence, float | int | np.number) or not 0 < confidence < 1:
         raise InvalidInputError(f"confidence must lie above 0 and below 1, got {confidence!r}; 95 % is 0.95")

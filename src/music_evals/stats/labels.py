@@ -44,7 +44,6 @@ class LabelTest(NamedTuple):
         Two-sided, above 0 and at most 1; NaN where the difference is.
     n_inside, n_outside
         Defined items with the label and without it.
-
     """
 
     difference: float
@@ -91,7 +90,6 @@ def label_mean_tests(
     InvalidInputError
         Arrays of other shapes, an infinite value, a label that only some items of a cluster carry, or an option out of
         range.
-
     """
     scores, carried = np.asarray(values, dtype=np.float64), np.asarray(labels, dtype=bool)
     if scores.ndim != 1 or carried.ndim != 2:

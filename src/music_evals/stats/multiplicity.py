@@ -48,7 +48,6 @@ def holm(p_values: npt.ArrayLike) -> npt.NDArray[np.float64]:
     --------
     >>> holm([0.01, 0.04, 0.03]).round(3).tolist()
     [0.03, 0.06, 0.06]
-
     """
     given, order = _ordered(p_values)
     flat = given.ravel()
@@ -84,7 +83,6 @@ def benjamini_hochberg(p_values: npt.ArrayLike) -> npt.NDArray[np.float64]:
     --------
     >>> benjamini_hochberg([0.01, 0.04, 0.03]).round(3).tolist()
     [0.03, 0.04, 0.04]
-
     """
     given, order = _ordered(p_values)
     flat = given.ravel()

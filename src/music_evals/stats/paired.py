@@ -67,7 +67,6 @@ class PairedTest(NamedTuple):
         Two-sided, above 0 and at most 1; NaN where nothing can be compared.
     n
         Items that were compared.
-
     """
 
     difference: float
@@ -133,7 +132,6 @@ def paired_mean_test(
         Scores and groups differ in number.
     InvalidInputError
         Scores not of shape (n,), or `n_resamples` below 1.
-
     """
     first, second = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
     if first.ndim != 1 or second.ndim != 1:
@@ -177,7 +175,6 @@ def paired_mean_tests(
         Scores and groups differ in number.
     InvalidInputError
         Scores not of shape (n, n_metrics), or `n_resamples` below 1.
-
     """
     first, second = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
     if first.ndim != 2 or second.ndim != 2:
@@ -306,7 +303,6 @@ def swap_test_divergence(
         Bins and groups differ in number.
     InvalidInputError
         Bins out of range, an option out of range, or a `divergence` that does not give one value a row.
-
     """
     check_count(n_bins, "n_bins")
     check_count(n_bootstrap, "n_bootstrap")

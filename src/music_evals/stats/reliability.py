@@ -53,7 +53,6 @@ def krippendorff_alpha(ratings: npt.ArrayLike, *, level: str = "interval") -> fl
     --------
     >>> round(krippendorff_alpha([[1, 1], [2, 3], [5, 5]]), 3)
     0.95
-
     """
     if level not in LEVELS:
         raise UnknownNameError("level", level, LEVELS)
@@ -104,7 +103,6 @@ def krippendorff_alpha_of_sets(ratings: Sequence[Sequence[Collection[str]]], *, 
     --------
     >>> round(krippendorff_alpha_of_sets([[{"sad"}, {"sad", "slow"}], [{"glad"}, {"glad"}]]), 3)
     0.571
-
     """
     if distance not in DISTANCES:
         raise UnknownNameError("distance", distance, DISTANCES)
@@ -164,7 +162,6 @@ def cohen_kappa(first: npt.ArrayLike, second: npt.ArrayLike, *, weights: str = "
     --------
     >>> round(cohen_kappa(["verse", "verse", "chorus", "chorus"], ["verse", "verse", "chorus", "verse"]), 3)
     0.5
-
     """
     if weights not in WEIGHTS:
         raise UnknownNameError("weights", weights, WEIGHTS)

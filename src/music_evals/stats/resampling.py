@@ -107,7 +107,6 @@ def bootstrap_divergence(
         Reference, estimate and groups differ in number.
     InvalidInputError
         Bins out of range, an option out of range, or a `divergence` that does not give one value a row.
-
     """
     pairs = _check_bin_pairs(bins_reference, bins_estimate, groups, n_bins)
     check_options(confidence, n_resamples, seed)
@@ -166,7 +165,6 @@ def null_divergence(
         Reference and estimate differ in number.
     InvalidInputError
         As `bootstrap_divergence`.
-
     """
     null_draws = null_divergences(
         bins_reference,
@@ -208,7 +206,6 @@ def null_divergences(
     ------
     PairCountError, InvalidInputError
         As in `null_divergence`.
-
     """
     pairs = _check_bin_pairs(bins_reference, bins_estimate, units, n_bins)
     check_count(n_permutations, "n_permutations")
@@ -227,7 +224,6 @@ def check_options(confidence: float, n_resamples: int, seed: int, *, least: int 
     ------
     InvalidInputError
         One of them is of another type or out of range; the message names it.
-
     """
     check_count(n_resamples, "n_resamples", least=least)
     check_count(seed, "seed", least=0)

@@ -321,7 +321,6 @@ def receipt_html(receipt: Mapping[str, Any]) -> str:
     --------
     >>> print(receipt_html({"variant": "<b>"}))
     <dl class="me-receipt"><dt>variant</dt><dd>&lt;b&gt;</dd></dl>
-
     """
     return html("receipt.html", receipt=receipt).strip()
 

@@ -54,7 +54,6 @@ def on_gpu(calls: Callable[..., int], *, call_sec: float) -> Callable[[Function]
     ...     return seed + n_tokens
     >>> write(1, 8)
     9
-
     """
 
     def seconds(*values: Any, **options: Any) -> int:

@@ -40,7 +40,6 @@ class Words:
     ('评分', '4 lines')
     >>> words.missing()
     {'zh': ['lines']}
-
     """
 
     texts: Mapping[str, Mapping[str, str]]

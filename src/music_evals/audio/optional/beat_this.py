@@ -12,8 +12,6 @@ from music_evals.audio.beats import fit_tempo
 from music_evals.audio.io import Audio
 from music_evals.errors import MissingBackendError
 
-__all__ = ["find_checkpoint", "track_beats"]
-
 CHECKPOINT_VARIABLE = "MUSIC_EVALS_BEAT_THIS_CHECKPOINT"
 INSTALL = (
     f"pip install beat-this, and let {CHECKPOINT_VARIABLE} name the checkpoint (final0.ckpt) that you have fetched"

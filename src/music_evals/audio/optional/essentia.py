@@ -12,8 +12,6 @@ from music_evals.audio.beats import fit_tempo
 from music_evals.audio.io import Audio
 from music_evals.audio.optional.process import run_worker
 
-__all__ = ["estimate_key", "track_beats", "track_melodia"]
-
 MELODIA_HOP = 128  # samples at 44.1 kHz, the default of PredominantPitchMelodia
 
 # essentia spells with sharps and flats

@@ -15,8 +15,6 @@ from music_evals.audio.io import Audio
 from music_evals.audio.optional.process import run_worker
 from music_evals.errors import MissingBackendError
 
-__all__ = ["recognise_chords", "track_beats"]
-
 SAMPLE_RATE = 44100  # Hz; of madmom's networks
 
 

@@ -16,8 +16,6 @@ from music_evals.audio.io import Audio
 from music_evals.audio.optional.process import run_worker
 from music_evals.audio.spectra import HOP_LENGTH
 
-__all__ = ["segment_sf", "segment_sf_labelled"]
-
 
 def segment_sf(audio: Audio) -> Segments:
     """Return the segments by MSAF's structural features ("sf") without a labeller: every label is "-1".

@@ -16,8 +16,6 @@ from music_evals.audio.io import Audio
 from music_evals.errors import BackendError
 from music_evals.files import cache_folder
 
-__all__ = ["environment", "installed_version", "run_worker"]
-
 TIMEOUT_SEC = 1800
 
 

@@ -89,7 +89,6 @@ def build_lexicon(
     --------
     >>> build_lexicon([["Jazz", "piano"], ["jazz"], ["Jazz"]], source="ours", licence="CC0-1.0", least=2).terms
     ('Jazz',)
-
     """
     spellings: dict[str, Counter[str]] = defaultdict(Counter)
     for terms in captions:
@@ -176,7 +175,6 @@ def search(terms: Sequence[str], query: str, most: int = 8) -> list[str]:
     --------
     >>> search(("温暖的男声", "男声", "钢琴"), "男声")
     ['男声', '温暖的男声']
-
     """
     wanted = _folded(query)
     fits = [term for term in terms if wanted in _folded(term)]

@@ -60,7 +60,6 @@ class Habit(NamedTuple):
         Mean delay of reports, share of them that are lost, and pauses with a hidden page a song.
     rests, resting
         Whether they work by another habit, of the number of the song and whether its block has shown its sample.
-
     """
 
     points: float
@@ -144,7 +143,6 @@ class Outcome(NamedTuple):
         Descriptions that entered the data; share that deserves less than `assurance.PASS_MARK`, NaN where none entered.
     lost
         Share of the descriptions that deserve the mark and did not enter: rejected, or of a week that was discarded.
-
     """
 
     habit: str  # its name

@@ -82,7 +82,6 @@ def line_pattern(line: str, *, rhymes: bool) -> str:
     --------
     >>> line_pattern("春眠 不觉晓", rhymes=True)
     'cc ccR'
-
     """
     words = line.split(" ")
     if not all(word and all("\u4e00" <= letter <= "\u9fff" for letter in word) for word in words):

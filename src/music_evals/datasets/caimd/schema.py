@@ -69,7 +69,6 @@ def load_rows(config: str = "demo", split: str = "test", *, dataset: str | os.Pa
         ``"v2"`` with ``"test"``, ``"train"`` and ``"repeated"``. Others raise `UnknownNameError`.
     dataset
         A name as `repositories.find_repository` finds it, a folder, or an id on the Hub.
-
     """
     return load_split(dataset, config, split)
 

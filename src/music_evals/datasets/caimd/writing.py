@@ -34,7 +34,6 @@ def write_release(rows: Sequence[Mapping[str, Any]], folder: Path) -> Path:
         An id that is no name of a folder in the release, or text that its files cannot hold.
     OutputError
         The folder cannot be written to.
-
     """
     contents = {Path(row["id"], name): text for row in rows for name, text in release_files(row).items()}
     parts = {

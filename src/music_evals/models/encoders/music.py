@@ -69,7 +69,6 @@ class EncoderInfo(NamedTuple):
         What comes later is ignored; None reads all.
     batch_size
         Windows that are encoded together. It changes the result in its last digits at most.
-
     """
 
     kind: str
@@ -133,7 +132,6 @@ class EncoderSettings:
         An encoder or a pooling that does not exist.
     InvalidInputError
         An option that this encoder does not have.
-
     """
 
     name: str
@@ -199,7 +197,6 @@ class MusicEncoder(Extraction):
         Length of the vector.
     about
         Settings and identity: what a stored feature is found by, besides the recording.
-
     """
 
     def __init__(
@@ -237,7 +234,6 @@ class MusicEncoder(Extraction):
             Silent, too short, or of more channels than the encoder takes.
         NoDataError, UnreadableFileError, FileTooLargeError, UnsupportedTypeError
             Not a recording.
-
         """
         if self.cache is None:
             return self._encode(source)
@@ -297,7 +293,6 @@ def load_music_encoder(
         transformers is not installed.
     InvalidInputError
         A layer, window, bandwidth or pooling that the model does not have, or a device that is not there.
-
     """
     if isinstance(settings, str):
         settings = EncoderSettings(settings)

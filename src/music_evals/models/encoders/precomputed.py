@@ -36,7 +36,6 @@ class PrecomputedFeatures(Extraction):
         Of the encoder that made them.
     size
         Length of the vectors.
-
     """
 
     def __init__(self, name: str, size: int) -> None:

@@ -86,7 +86,6 @@ class GibbsSettings:
         A number outside of its range.
     UnknownNameError
         A choice that does not exist.
-
     """
 
     sweeps: int = 15

@@ -313,7 +313,6 @@ class TokenNetwork(StepwiseNetwork):
         ------
         InvalidTokensError, ContextLengthError
             Not contexts, or for a decoding that leaks not whole ones.
-
         """
         checked = self._checked(contexts)
         return self._fill(

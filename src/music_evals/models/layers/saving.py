@@ -85,7 +85,6 @@ class SavedNetwork(nn.Module, PyTorchModelHubMixin, abc.ABC, library_name="music
             Not to be had from the Hub.
         InvalidInputError
             A setting outside its range.
-
         """
         place, local = find_repository(os.fspath(pretrained_model_name_or_path), MODELS, "model")
         if local:  # all is checked before any of it is read

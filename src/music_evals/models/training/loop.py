@@ -133,7 +133,6 @@ def train_from_file(
         The folder cannot be written to.
     MissingBackendError
         `trackio` is given and not installed.
-
     """
     path, folder = find_recipe(path, out)
     values = read_sections(path, changes)
@@ -259,7 +258,6 @@ def fit(
         The loss is no longer a finite number, or torch has no such device.
     CorruptRecordsError, OutputError
         As in `train_from_file`.
-
     """
     device = str(choose_device(device))
     model.to(device)

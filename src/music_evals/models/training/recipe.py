@@ -157,7 +157,6 @@ def read_recipe(path: str | Path) -> Recipe:
         Missing or not YAML.
     UnknownNameError, InvalidInputError
         A setting that does not exist, is missing or is outside its range.
-
     """
     return build_recipe(read_sections(path))
 

@@ -67,7 +67,6 @@ class CommonTraining:
     ------
     InvalidInputError
         A value outside its range.
-
     """
 
     unkeyed: ClassVar[tuple[str, ...]] = ("threads",)
@@ -133,7 +132,6 @@ class TrainingConfig(CommonTraining):
     average
         Share of the old that a moving average of the weights keeps at each step, fewer at the start of the run. It is
         the average that is validated and kept. 0: the weights themselves.
-
     """
 
     unkeyed = ("threads", "max_minutes")
@@ -209,7 +207,6 @@ class DataConfig:
         per bar covers every position. None: every step.
     also
         More training data, each a mapping with `dataset`, `config` and `train`; all examples are drawn alike.
-
     """
 
     dataset: str
@@ -264,7 +261,6 @@ class TaggerData:
         What a song without recording is: ``"error"`` or ``"skip"``.
     features_cache
         Folder of stored features; None is the user's own.
-
     """
 
     dataset: str
@@ -316,7 +312,6 @@ class TextModel:
         Of LoRA.
     targets
         Layers that LoRA stands beside: ``"all-linear"``, all but the last, or a list of their names.
-
     """
 
     base: str
@@ -365,7 +360,6 @@ class TextData:
     theme_from
         Group of annotators whose text is the theme; None takes the professional's, or the amateur's where there is
         none.
-
     """
 
     dataset: str
@@ -408,7 +402,6 @@ class TaggerTraining(CommonTraining):
         Passes over the songs. MuChin trains 20,000 and tests the weights of its epoch 19,980.
     checkpoint_every
         Epochs between two checkpoints.
-
     """
 
     unkeyed = ("threads", "epochs", "checkpoint_every")
@@ -452,7 +445,6 @@ class TextTraining(CommonTraining):
         With LoRA and ``"bfloat16"`` the frozen weights are held in it.
     gradient_checkpointing
         Work the layers out again on the way back in place of keeping them: slower, and less memory.
-
     """
 
     unkeyed = ("threads", "patience", "checkpoint_every")

@@ -76,7 +76,6 @@ class TaggerTrainingResult(NamedTuple):
         Of training, without the features.
     scores
         `SCORES`, or None where the recipe names no test split.
-
     """
 
     folder: Path
@@ -119,7 +118,6 @@ def train_tagger(
         As in `loop.train_from_file`. Besides: `NoDataError` for a song without recording or no tag often enough,
         `InvalidTagsError` for a row without descriptions, `ModelUnavailableError` and `MissingBackendError` where the
         encoder cannot be loaded.
-
     """
     recipe = build_recipe(values)
     data: TaggerData = recipe.data
@@ -276,7 +274,6 @@ class TagScores(NamedTuple):
         Share of the true tags that were found.
     f1
         Harmonic mean of precision and recall.
-
     """
 
     accuracy: float

@@ -96,7 +96,6 @@ class TextTrainingResult(NamedTuple):
         `JUDGED_LOSSES`, or None where no judged song has theme and lyrics.
     seconds
         Of training, over all sittings.
-
     """
 
     folder: Path
@@ -137,7 +136,6 @@ def train_text_model(
     MusicEvalsError
         As in `loop.train_from_file`. Besides: `NoDataError` for too few songs to train on, `ModelUnavailableError` and
         `MissingBackendError` where the model cannot be loaded or peft is not installed, `BackendError` out of memory.
-
     """
     recipe = build_recipe(values)
     songs = load_text_songs(recipe.data, folder, seed=recipe.training.seed)

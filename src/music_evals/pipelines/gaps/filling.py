@@ -69,7 +69,6 @@ class Candidate:
         Its notes, in ticks of the tune that was given to `fill`; else in steps from the start of the gap.
     log_likelihood
         What it is ranked by, in nats; more is better. None where the model cannot say, or was not asked.
-
     """
 
     number: int
@@ -105,7 +104,6 @@ class Filling:
         where they are not judged by.
     remarks
         What a reader should know, a sentence each.
-
     """
 
     candidates: tuple[Candidate, ...]
@@ -192,7 +190,6 @@ def fill(
     >>> filling = fill(tune.notes, make_baseline("copy_past"), bars=meter_map(tune), first=6, n_measures=4)
     >>> filling.candidates[0].notes["pitch"][:4].tolist(), filling.candidates[0].scores["note_f1"]
     ([60, 62, 64, 65], 1.0)
-
     """
     stretch = cut_stretch(notes, inpainter, bars=bars, first=first, n_measures=n_measures, keep=keep, context=context)
     known = sketch is None and bool((stretch.tokens[stretch.gap] < HOLD).any())
@@ -280,7 +277,6 @@ def draw_candidates(
         As `fill`.
     ContextLengthError
         A stretch that is not of the form which the model fills.
-
     """
     if not hidden.any():
         raise InvalidInputError("every note of the gap is to be kept: nothing is left to fill")
@@ -332,7 +328,6 @@ def fill_gap(
         Past and future have no note.
     InvalidInputError
         A system that must see the true middle, a negative seed, or fewer than 1 candidate.
-
     """
     yield from _draws(
         context,

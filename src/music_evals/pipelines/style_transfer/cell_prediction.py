@@ -76,7 +76,6 @@ def evaluate_cells(
     -----
     UndefinedMetricWarning
         A score is NaN because no piece defines it.
-
     """
     check_confidence(confidence)
     if average not in AVERAGES:
@@ -134,7 +133,6 @@ def evaluate_predictor(
         repeated, numbers of hidden steps.
     UnknownNameError
         Unknown average.
-
     """
     if not hidden or len(set(hidden)) < len(hidden) or min(hidden) < 0:
         raise InvalidInputError(f"hidden must be different numbers of steps, each at least 0, got {list(hidden)}")

@@ -83,7 +83,6 @@ def load_style_classifier(place: str | os.PathLike[str]) -> StyleClassifier:
         Neither a name out of `CLASSIFIERS` nor a file.
     InvalidInputError
         The file holds no classifier, or one of other features than this version measures.
-
     """
     path = Path(__file__).with_name("classifiers") / f"{place}.json" if place in CLASSIFIERS else Path(place)
     if not path.is_file():
@@ -119,7 +118,6 @@ def style_rows(rolls: Sequence[PianoRoll], bars: int = STRETCH_BARS) -> tuple[Fl
     ------
     InvalidInputError
         Fewer bars than 1.
-
     """
     rows = [(classifier_features(part), number) for number, roll in enumerate(rolls) for part in stretches(roll, bars)]
     features = np.array([row for row, _ in rows], dtype=np.float64).reshape(-1, len(CLASSIFIER_FEATURES))
@@ -133,7 +131,6 @@ def style_probabilities(roll: PianoRoll, classifier: StyleClassifier, *, bars: i
     ------
     InvalidInputError
         Fewer bars than 1, or a classifier of other features.
-
     """
     return _of_our_features(classifier).probabilities(style_rows([roll], bars)[0])
 
@@ -195,7 +192,6 @@ def evaluate_style(
     -----
     UndefinedMetricWarning
         A score is NaN because no piece defines it.
-
     """
     check_options(confidence, n_resamples, seed)
     if not len(estimates) or not len(corpus):
@@ -238,7 +234,6 @@ def melody_scores(melody: PianoRoll, output: PianoRoll) -> dict[str, float]:
     ------
     InvalidInputError
         Other steps, beats or bars.
-
     """
     if not melody.same_grid(output):
         raise InvalidInputError(
@@ -291,7 +286,6 @@ def evaluate_melody(
     -----
     UndefinedMetricWarning
         A score is NaN because no piece defines it.
-
     """
     nothing = "there are no pieces to score; give at least one arrangement and its output"
     check_pairs(references, estimates, "estimates", "a piece", nothing)

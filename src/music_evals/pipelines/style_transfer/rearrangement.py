@@ -63,7 +63,6 @@ class Prepared:
         What was taken for the melody: the name of a voice, or `SKYLINE`.
     remarks
         What a reader should know, a sentence each.
-
     """
 
     score: Score
@@ -84,7 +83,6 @@ class Written:
         Sweeps so far and in all; 1 and 1 for a model that does all at once.
     state
         What the next sweep goes on from; None for a model that does all at once.
-
     """
 
     prepared: Prepared
@@ -145,7 +143,6 @@ def pick_melody(score: Score, melody: str | None = None) -> int | None:
     >>> two = Score(make_notes([0, 0], [4, 4], [48, 72], voice=[0, 1]), 4, voices=("Bass", "Lead vocal"))
     >>> pick_melody(two), pick_melody(two, "Bass"), pick_melody(two, "1")
     (1, 0, 0)
-
     """
     counts = np.bincount(score.notes["voice"], minlength=len(score.voices))
     pitched = [n for n in range(len(score.voices)) if counts[n] and not _is_drums(score, n)]
@@ -195,7 +192,6 @@ def prepare(
         Another meter than `METERS`, unless `any_meter`.
     InvalidNotesError
         A note outside of A0 to G#7 (MIDI 21..104).
-
     """
     index = pick_melody(score, melody)
     if not any_meter:
@@ -255,7 +251,6 @@ def rearrange(
         Another grid than the model's, a negative seed, fewer than 1 sweep, or sweeps of a model that has none.
     OtherResultsError
         `start` is of another piece, seed or setting.
-
     """
     arrangement = prepared.arrangement
     grid = arrangement.melody.steps_per_quarter

@@ -59,7 +59,6 @@ def mixed_models(
     >>> row = mixed_models(study)[0]
     >>> row["load"], row["term"], row["ci_low"] < 0.5 < row["ci_high"]
     ('time', 'proposed / baseline', True)
-
     """
     kinds = ("editor", "piece", *(("sample",) if with_samples else ()))
     return [

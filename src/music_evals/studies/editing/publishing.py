@@ -49,7 +49,6 @@ def write_logs(study: StudyFolder, collected: Collected, folder: str | os.PathLi
 
     `licence` is an id of the Hub, of the logs. Raises `NoDataError` where nobody agreed, `InvalidInputError` where the
     folder holds something else than this function wrote, or the licence is no id.
-
     """
     import pyarrow as pa
     from pyarrow import parquet

@@ -84,7 +84,6 @@ def simulate_study(design: StudyDesign, *, rng: np.random.Generator) -> StudyTab
     >>> tables = simulate_study(StudyDesign(n_pieces=2, styles=("bach",)), rng=np.random.default_rng(0))
     >>> len(tables.samples["sample_id"]), len(tables.edits["sample_id"])
     (4, 12)
-
     """
     samples: list[dict[str, Any]] = []
     edits: list[dict[str, Any]] = []

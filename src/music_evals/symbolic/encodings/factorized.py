@@ -16,8 +16,6 @@ import numpy.typing as npt
 from music_evals.annotations import HOLD, REST, Tokens, check_tokens
 from music_evals.errors import InvalidTokensError
 
-__all__ = ["Factorized", "decode", "encode", "fix_empty"]
-
 PAD = 128  # fills the pitches of a measure with fewer onsets than steps
 FIX_EMPTY_PITCH = 60  # MUSIB's FixEmpty writes a C4
 ONSET, HELD, SILENT = 0, 1, 2  # order of the rhythm classes

@@ -25,8 +25,6 @@ from music_evals.symbolic.contexts import (
 )
 from music_evals.symbolic.notes import make_notes
 
-__all__ = ["OFFERED", "describe", "holds_only", "read_tokens"]
-
 OFFERED = (
     "a path of a MIDI, MusicXML or ABC file; MIDI bytes; notes (a Score, a NOTE_DTYPE array in steps, a pretty_midi or "
     "symusic object, rows of onset_step, duration_step and pitch); NoteSeq tokens (whole numbers 0..129 in a list, "

@@ -26,21 +26,6 @@ from music_evals.annotations import DEFAULT_BPM, Score, Tempo
 from music_evals.errors import ContextLengthError, InvalidNotesError, InvalidTokensError
 from music_evals.symbolic.notes import make_notes, rescale_tick
 
-__all__ = [
-    "BAR",
-    "COLUMNS",
-    "DURATION",
-    "PITCH",
-    "POSITION",
-    "SIZES",
-    "TEMPO",
-    "VELOCITY",
-    "decode",
-    "encode",
-    "pad",
-    "relative_bars",
-]
-
 COLUMNS = ("tempo", "bar", "position", "pitch", "duration", "velocity")
 """Names of the six ids of a note."""
 TEMPO = 0  # the place of this id among the six of a note

@@ -10,8 +10,6 @@ from fractions import Fraction
 from music_evals.symbolic.reading.abc_syntax import AbcError, Key
 from music_evals.symbolic.reading.written import WrittenMeasure, WrittenNote
 
-__all__ = ["Bar", "Event", "VoiceState", "side_by_side", "written_bar"]
-
 
 @dataclasses.dataclass
 class Event:

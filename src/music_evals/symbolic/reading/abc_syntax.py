@@ -13,34 +13,6 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import NamedTuple
 
-__all__ = [
-    "ACCIDENTALS",
-    "DECORATION",
-    "FIELD",
-    "LENGTH",
-    "NOTE",
-    "AbcError",
-    "Key",
-    "TuneLine",
-    "decode_abc",
-    "default_unit",
-    "file_head",
-    "note_pitch",
-    "octave_shift",
-    "read_key",
-    "read_length",
-    "read_meter",
-    "read_part_order",
-    "read_tempo",
-    "read_tuplet",
-    "read_unit",
-    "signature_alters",
-    "tune_end",
-    "tune_lines",
-    "tune_starts",
-    "voice_name",
-]
-
 LETTERS = {"C": 0, "D": 2, "E": 4, "F": 5, "G": 7, "A": 9, "B": 11}
 FIFTHS = "FCGDAEB"
 ACCIDENTALS = {"^^": 2, "^": 1, "=": 0, "_": -1, "__": -2}

@@ -36,8 +36,6 @@ from music_evals.annotations import KeySignature, Tempo, TimeSignature
 from music_evals.errors import FileTooLargeError, UnreadableFileError
 from music_evals.symbolic.limits import DEFAULT_LIMITS, Limits, check_n_notes
 
-__all__ = ["MidiEvent", "MidiFile", "MidiNote", "MidiTrack", "decode_names", "read_midi_file", "track_events"]
-
 NOTE_OFF, NOTE_ON, PROGRAM_CHANGE = 0x80, 0x90, 0xC0
 SYSEX, SYSEX_MORE, META = 0xF0, 0xF7, 0xFF
 DRUM_CHANNEL = 9

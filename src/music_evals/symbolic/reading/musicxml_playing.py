@@ -9,8 +9,6 @@ from xml.etree import ElementTree as ET
 
 from music_evals.symbolic.reading.written import Jump, WrittenMeasure
 
-__all__ = ["PlayingMarks"]
-
 # attributes of <sound> that change the order of playing
 SOUND_MARKS = ("coda", "dacapo", "dalsegno", "fine", "forward-repeat", "segno", "tocoda")
 JUMP_WORDS = re.compile(r"(?:(?P<dacapo>dc|dacapo)|ds|dalsegno)(?:al(?P<goal>fine|coda))?")

@@ -31,17 +31,6 @@ from music_evals.symbolic.measures import drop_repeated_signatures
 from music_evals.symbolic.midi import drop_repeated
 from music_evals.symbolic.notes import make_notes
 
-__all__ = [
-    "TICKS_PER_QUARTER",
-    "Jump",
-    "WrittenMeasure",
-    "WrittenNote",
-    "WrittenScore",
-    "play_order",
-    "to_score",
-    "to_tick",
-]
-
 TICKS_PER_QUARTER = 10080  # 2^5 * 3^2 * 5 * 7, so that common tuplets fall on ticks
 
 MAX_FIFTHS = 7  # of the keys that a `Score` names

@@ -31,8 +31,6 @@ from music_evals.symbolic.rewriting.abc_tokens import Measure, Music, Verbatim, 
 from music_evals.symbolic.rewriting.note_values import Accidentals, Written, measure_symbols, spell_pitch, whole_steps
 from music_evals.symbolic.rewriting.tune import Tune, measure_numbers
 
-__all__ = ["AbcTune", "open_abc"]
-
 _SIGNS = {-2: "__", -1: "_", 0: "=", 1: "^", 2: "^^"}
 
 

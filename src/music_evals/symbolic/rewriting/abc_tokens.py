@@ -27,8 +27,6 @@ from music_evals.symbolic.reading.abc_syntax import (
 )
 from music_evals.symbolic.reading.written import to_tick
 
-__all__ = ["Event", "Measure", "Music", "Voice", "key_fifths", "read_music"]
-
 _TOKENS = re.compile(
     rf"""(?P<comment>%.*)
     |(?P<quoted>"[^"]*")

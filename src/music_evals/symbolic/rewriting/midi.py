@@ -37,8 +37,6 @@ from music_evals.symbolic.reading.midi_events import (
 )
 from music_evals.symbolic.rewriting.tune import Tune, check_edit, measure_numbers
 
-__all__ = ["MidiTune", "open_midi"]
-
 
 class _Voice(NamedTuple):
     track: int

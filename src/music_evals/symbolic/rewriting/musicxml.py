@@ -34,8 +34,6 @@ from music_evals.symbolic.reading.written import TICKS_PER_QUARTER, check_agreem
 from music_evals.symbolic.rewriting.musicxml_elements import Gap, Item, rewritten_measure, without_ends
 from music_evals.symbolic.rewriting.tune import Tune, check_edit
 
-__all__ = ["MusicXMLTune", "editable_notes", "open_musicxml"]
-
 
 class _Measure(NamedTuple):
     """One measure of one part."""

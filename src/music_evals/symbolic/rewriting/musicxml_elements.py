@@ -18,8 +18,6 @@ from music_evals.symbolic.contexts import STEPS_PER_QUARTER
 from music_evals.symbolic.measures import MeterMap
 from music_evals.symbolic.rewriting.note_values import Accidentals, measure_symbols, spell_pitch
 
-__all__ = ["Gap", "Item", "Slurs", "rewritten_measure", "without_ends"]
-
 _TYPES = {24: "whole", 18: "half.", 12: "half", 9: "quarter.", 6: "quarter", 3: "eighth"}
 _TRIPLET_TYPES = {4: "quarter", 3: "eighth.", 2: "eighth", 1: "16th"}
 _ACCIDENTALS = {-2: "flat-flat", -1: "flat", 0: "natural", 1: "sharp", 2: "double-sharp"}

@@ -13,8 +13,6 @@ from music_evals.errors import InvalidInputError
 from music_evals.symbolic.contexts import STEPS_PER_QUARTER
 from music_evals.symbolic.measures import MeterMap
 
-__all__ = ["Accidentals", "Pitch", "Written", "measure_symbols", "spell_pitch", "whole_steps", "write_measure"]
-
 _PLAIN = (24, 18, 12, 9, 6, 3)  # whole, dotted half, half, dotted quarter, quarter, eighth
 _IN_TRIPLET = (4, 3, 2, 1)  # quarter, dotted eighth, eighth, sixteenth, all of them three in the time of two
 

@@ -13,8 +13,6 @@ from music_evals.annotations import DRUMS, NoteArray, Score
 from music_evals.errors import InvalidInputError, NoDataError, PolyphonyError, UnknownNameError, UnreadableFileError
 from music_evals.symbolic.measures import MeterMap
 
-__all__ = ["Tune", "check_edit", "measure_numbers", "second_halves"]
-
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Tune(abc.ABC):

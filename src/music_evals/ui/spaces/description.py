@@ -73,7 +73,6 @@ def compare_descriptions(  # noqa: PLR0917  (a page gives its fields in their or
         aggregation: mean, best_match or f1.
         language: en or zh.
         progress: called with a share and a word for each stage.
-
     """
     t = DESCRIPTION_WORDS(language)
     progress(0.1, t("stage_read"))
@@ -137,7 +136,6 @@ def song_tags(songs: Mapping[str, Song], song: str, encoder: str, language: str 
         song: id of a demo song.
         encoder: a text encoder that the page offers.
         language: en or zh.
-
     """
     if song not in songs:
         raise UnknownNameError("song", song, songs)
@@ -189,7 +187,6 @@ def tag_recording(
         recording: a file of at most six minutes.
         language: en or zh.
         progress: called with a share and a word for each stage.
-
     """
     t, place = DESCRIPTION_WORDS(language), _place()
     if not place:

@@ -406,7 +406,6 @@ def _run(  # noqa: PLR0917  (a page gives its fields in their order)
         seed: a whole number from 0.
         accepted: whether the licence of the weights is accepted.
         text: what is to change, in words, for systems that take it as it is.
-
     """
     check_type("seed", seed or 0, float)
     wishes = Wishes(system, parameters, target_prompt, source_prompt, before, after, int(seed or 0), accepted, text)

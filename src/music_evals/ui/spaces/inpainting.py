@@ -58,7 +58,6 @@ def example_melody(name: str) -> str:
 
     Args:
         name: "Ode to Joy" or "A walk in D minor".
-
     """
     return write_melody(melody_sources.example(name))
 
@@ -182,7 +181,6 @@ def _open_on_page(path: str | None) -> tuple[Any, ...]:
 
     Args:
         path: MIDI, MusicXML or ABC, at most 1 MiB.
-
     """
     import gradio as gr
 
@@ -222,7 +220,6 @@ def fill_gap(  # noqa: PLR0917  (a page gives its fields in their order)
         n_measures: How many measures it has.
         sketch: "none", or what the notes in the gap are that steer the model: "rhythm" or "contour".
         keep: Notes that stay, as JSON such as [[144, 6, 60]]: onset, duration, pitch.
-
     """
     import gradio as gr
 

@@ -141,7 +141,6 @@ def show_table(
         table: Id of a table.
         search: Words that the name of a system must hold.
         outside: Show controls and other systems that are in no ranking.
-
     """
     content = board.table(table)
     receipt = {"board": board.name, "table": content["id"], **content["settings"]}
@@ -154,7 +153,6 @@ def show_items(board: Board, record: str) -> tuple[str, list[tuple[str, str]], d
 
     Args:
         record: Id of a record, from a cell of a table.
-
     """
     held = board.record(record)
     table = board.table_of(record)
@@ -175,7 +173,6 @@ def show_item(board: Board, record: str, item: str) -> tuple[str, str, dict[str,
     Args:
         record: Id of a record.
         item: Id of one of its items.
-
     """
     held = board.record(record)
     if item not in held.items:
@@ -309,7 +306,6 @@ def _table_part(held: dict[str, Board]) -> tuple[Any, Any]:
             table: Id of a table; `tables` lists them.
             search: Words that the name of a system must hold.
             outside: Show controls and other systems that are in no ranking.
-
         """
         board = _held(held)
         shown, notes, facts = show_table(board, table, search, outside)
@@ -382,7 +378,6 @@ def _items_part(held: dict[str, Board], view: Any) -> None:
 
         Args:
             record: Id of a record, from the JSON of a table.
-
         """
         entry = _held(held).record(record)
         items = plain([row._asdict() for row in views.item_scores(entry)])

@@ -156,7 +156,6 @@ def check_pattern_text(pattern: str, language: str = "en") -> str:
     Args:
         pattern: headers such as (verse), lines of c, R and spaces.
         language: en or zh.
-
     """
     t = LYRICS_WORDS(language)
     pattern = _one_line_end(pattern).strip("\n")
@@ -184,7 +183,6 @@ def derive_pattern(
         rhyme: official, line or char.
         normalise: read the lyrics as language models write them.
         language: en or zh.
-
     """
     t = LYRICS_WORDS(language)
     text = _one_line_end(lyrics)
@@ -218,7 +216,6 @@ def add_section(  # noqa: PLR0917  (a page gives its fields in their order)
         n_characters: of each line, 1 to 40.
         rhymes: none, even or all; the lines that rhyme.
         language: en or zh.
-
     """
     t = LYRICS_WORDS(language)
     if kind not in KINDS:
@@ -256,7 +253,6 @@ def score_lyrics(  # noqa: PLR0917  (a page gives its fields in their order)
         normalise: read the lyrics as language models write them.
         language: en or zh.
         progress: called with a share and a word for each stage.
-
     """
     with spoken(language):
         scored = score_text(lyrics, pattern, variant, rhyme, normalise=normalise, progress=progress, language=language)

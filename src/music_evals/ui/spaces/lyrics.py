@@ -250,7 +250,6 @@ def write_and_score(  # noqa: PLR0917  (a page gives its fields in their order)
         normalise: read the lyrics as language models write them.
         language: en or zh.
         progress: called with a share and a word for each stage.
-
     """
     import gradio as gr
 

@@ -377,7 +377,6 @@ def _run(
         edit: the edited version, of the same kind.
         variant: corrected, official or paper.
         companions: all auxiliary metrics of the eleven scores, and not only the four that are shown by default.
-
     """
     steps = compare_uploads(original, edit, variant=variant, companions=companions)
     pair = yield from tell_stages(steps, progress, _status_html, 9, "Not compared")

@@ -214,7 +214,6 @@ def rewrite(  # noqa: PLR0917  (a page gives its fields in their order)
         model: Type and style, such as bmst:bach.
         sweeps: How often each step is rewritten.
         seed: A whole number from 0.
-
     """
     models = find_models(root)
     if not models:

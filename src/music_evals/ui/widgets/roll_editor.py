@@ -89,7 +89,6 @@ def write_melody(melody: Melody) -> str:
     --------
     >>> write_melody(read_melody('{"notes": [[0, 6, 60]], "first_measure": 3}'))
     '{"first_measure": 3, "held": 0, "notes": [[0, 6, 60]]}'
-
     """
     return json.dumps({"first_measure": melody.first_measure, "held": melody.held, "notes": melody.notes})
 

@@ -7,8 +7,6 @@ import sys
 
 import numpy as np
 
-__all__ = ["main"]
-
 
 def main() -> None:
     """Read the arguments and print the result."""

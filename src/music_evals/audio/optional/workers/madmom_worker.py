@@ -16,8 +16,6 @@ import warnings
 
 import numpy as np
 
-__all__ = ["main"]
-
 SAMPLE_RATE = 44100
 BEAT_FRAMES_PER_SECOND = 100
 

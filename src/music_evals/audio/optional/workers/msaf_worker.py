@@ -12,8 +12,6 @@ import warnings
 
 import numpy as np
 
-__all__ = ["main"]
-
 SAMPLE_RATE = 22050
 
 

@@ -133,7 +133,6 @@ class Settings(RunSettings):
         Settings that contradict each other, or a number out of range.
     UnknownNameError
         A variant, a protocol or a way to lay measures that does not exist.
-
     """
 
     pairs: str | os.PathLike[str] | None = option(

@@ -86,7 +86,6 @@ class Settings:
         Scores without their recordings, weights or parameters of a system that is not chosen, or bad parameters.
     UnknownNameError
         A protocol, system or parameter that does not exist; the message lists those that do.
-
     """
 
     out: str | os.PathLike[str] = option(MISSING, "folder of the study", group="output", metavar="DIR")
@@ -193,7 +192,6 @@ class MuseCPBench(Task):
             No system edited anything; the message has the reasons.
         MusicEvalsError
             What edits and preservation raise for their input.
-
         """
         out = Path(settings.out)
         held = settings

@@ -141,7 +141,6 @@ def facets(score_table: ScoreTable, *, confidence: float = 0.95) -> dict[str, An
         ``separation``: metric -> the chance that the same music scores better than unrelated music; ``remarks``, in
         words. NaN where there is no score. Where the run names facets that the edits are meant to change, ``others``
         has these as ``intended`` and, as ``scores``, a cell for each system over the other facets, which count alike.
-
     """
     held = _calibrated(score_table)
     if held is None:
@@ -192,7 +191,6 @@ def grade(score_table: ScoreTable, *, confidence: float = 0.95) -> dict[str, Pos
     -------
     dict
         System -> `stats.calibration.Position`; NaN where a facet has no score. Empty without both controls.
-
     """
     held = _calibrated(score_table)
     if held is None:

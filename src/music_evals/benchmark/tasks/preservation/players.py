@@ -165,7 +165,6 @@ def levels_text(first_lufs: float, second_lufs: float, *, sources: tuple[str, st
     --------
     >>> levels_text(-14.0, -17.2)
     'Equal loudness: the original plays 3.2 dB softer than its file, to match the edit.'
-
     """
     if np.isnan(first_lufs) or np.isnan(second_lufs):
         return "Loudness could not be matched: a side is silent or shorter than 0.4 s. Both play as they are."
@@ -184,7 +183,6 @@ def clock(time_sec: float) -> str:
     --------
     >>> clock(83.46)
     '1:23.5'
-
     """
     tenths = round(time_sec * 10)
     return f"{tenths // 600}:{tenths // 10 % 60:02d}.{tenths % 10}"

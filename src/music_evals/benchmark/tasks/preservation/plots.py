@@ -179,7 +179,6 @@ def note_name(pitch: float) -> str:
     --------
     >>> note_name(60), note_name(69.4)
     ('C4', 'A4')
-
     """
     nearest = round(pitch)
     return f"{_NOTE_NAMES[nearest % 12]}{nearest // 12 - 1}"

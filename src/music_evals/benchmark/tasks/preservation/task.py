@@ -89,7 +89,6 @@ class Settings(RunSettings):
         Settings that contradict each other, or a number out of range.
     UnknownNameError
         A metric, auxiliary metric, variant or place of audio that does not exist.
-
     """
 
     reference: str | os.PathLike[str] | None = option(

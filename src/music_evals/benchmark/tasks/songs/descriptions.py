@@ -83,7 +83,6 @@ class Settings(EncoderSettings, SongSettings):
         Settings that contradict each other, or a number out of range.
     UnknownNameError
         An aggregation, or a way to take empty lists, that does not exist.
-
     """
 
     text_tags: str | None = option(

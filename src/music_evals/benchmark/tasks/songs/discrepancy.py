@@ -83,7 +83,6 @@ class Settings(EncoderSettings, RunSettings):
         A number out of range, or an option that does not go with another.
     UnknownNameError
         A grouping, dimension, level or aggregation that does not exist.
-
     """
 
     by: str = option(

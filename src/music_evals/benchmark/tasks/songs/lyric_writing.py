@@ -93,7 +93,6 @@ class Settings(ThemeSettings, SongSettings):
     ------
     InvalidInputError
         A number out of range.
-
     """
 
     models: Sequence[str | os.PathLike[str]] = option(

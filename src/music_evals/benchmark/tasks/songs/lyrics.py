@@ -129,7 +129,6 @@ class Settings(ThemeSettings, SongSettings):
     ------
     InvalidInputError
         Settings that contradict each other, or a number out of range.
-
     """
 
     reference: str | os.PathLike[str] | None = option(

@@ -39,7 +39,6 @@ class Prices(NamedTuple):
         --------
         >>> Prices(2.0, 10.0).cost(1500, 300)
         0.006
-
         """
         if self.read is None or self.written is None or prompt_tokens is None or completion_tokens is None:
             return None

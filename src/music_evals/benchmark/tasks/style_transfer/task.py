@@ -98,7 +98,6 @@ class Settings(RunSettings):
         Settings that contradict each other, or a number out of range.
     UnknownNameError
         Another kind, or a style without a corpus.
-
     """
 
     kind: str = option(
