@@ -9,6 +9,7 @@ import pytest
 
 import music_evals
 from music_evals.benchmark.run import Settings
+from music_evals.benchmark.tasks.preservation.task import Preservation
 from music_evals.errors import InvalidInputError, MissingBackendError, UnknownNameError
 
 
@@ -29,6 +30,19 @@ def test_one_name_is_never_read_letter_by_letter(
 ) -> None:
     with pytest.raises(InvalidInputError, match=re.escape(f"`{name}` must be a list, of one also, got {value!r}")):
         music_evals.run(task, tmp_path / "out", **{name: value}, **others)
+
+
+def test_names_with_commas_may_be_a_list(tmp_path: Path) -> None:
+    class Kept(Preservation):
+        def run(self, settings: Any, **_: Any) -> Any:
+            return settings.measures.metrics
+
+    files = {"reference": tmp_path, "estimates": ["mine=there"]}
+    assert (
+        music_evals.run(Kept(), tmp_path / "out", metrics=["delta_bpm", "motif_recall"], **files)
+        == (music_evals.run(Kept(), tmp_path / "out", metrics="delta_bpm,motif_recall", **files))
+        == ("delta_bpm", "motif_recall")
+    )
 
 
 def test_an_engine_that_is_not_there_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -135,14 +135,13 @@ TOY = Toy()
 VERB = """
 from music_evals.benchmark.tasks.toy.task import TOY, Settings
 from music_evals.cli.console import Bar, finish_scores
-from music_evals.cli.options import add_json, add_options, add_published_option, add_verb, from_options
+from music_evals.cli.options import add_options, add_output_options, add_verb, from_options
 
 
 def add(verbs):
     verb = add_verb(verbs, "toy", run, "score numbers")
     where = add_options(verb, Settings)["output"]
-    add_json(where)
-    add_published_option(where)
+    add_output_options(where, published="")
 
 
 def run(options):

@@ -93,6 +93,7 @@ def run(
         Called after each piece of work, with what is done, what there is in all, and a label.
     **settings
         Of the task's ``Settings``, such as those of `benchmark.tasks.preservation.task`: the options of its verb.
+        Names that stand there with commas may be a list.
 
     Returns
     -------
@@ -111,10 +112,12 @@ def run(
     """
     chosen = load_task(task) if isinstance(task, str) else task
     known = {field.name: field for field in dataclasses.fields(chosen.settings)}
-    for name in settings:
+    for name, value in settings.items():
         if name not in known:
             option = f"setting of {chosen.name}"
             raise UnknownNameError(option, name, known)
+        if isinstance(value, list | tuple) and known[name].type in {"str", "str | None"}:
+            settings[name] = ",".join(map(str, value))
     required = [name for name, field in known.items() if field.default is field.default_factory is dataclasses.MISSING]
     if missing := [name for name in required if name not in {"out", *settings}]:
         raise InvalidInputError(f"{chosen.name} needs {', '.join(f'`{name}`' for name in missing)}")

@@ -7,7 +7,15 @@ import json
 from typing import Any
 
 from music_evals.cli.console import Bar, list_failures, quieten, say, to_stdout
-from music_evals.cli.options import add_json, add_list, add_options, add_verb, by_system, from_options, with_commas
+from music_evals.cli.options import (
+    add_list,
+    add_options,
+    add_output_options,
+    add_verb,
+    by_system,
+    from_options,
+    with_commas,
+)
 from music_evals.errors import InvalidInputError
 from music_evals.protocols import EDITORS, editor_names
 
@@ -55,7 +63,7 @@ def _add_options(study: Any) -> None:
     text = "folder, or Hub id@COMMIT, of a system that needs weights; may be given again"
     add_list(who, "--weights", text, metavar="SYSTEM=PLACE")
     who.add_argument("--device", help="where systems with weights compute, as cpu or cuda:1 (default: cpu)")
-    add_json(groups["output"], "print the tables as JSON")
+    add_output_options(groups["output"], "print the tables as JSON")
 
 
 def _run(options: argparse.Namespace) -> int:

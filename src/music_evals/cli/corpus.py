@@ -7,7 +7,15 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from music_evals.cli.console import SHOWN_FAILURES, Bar, list_failures, say, to_stdout
-from music_evals.cli.options import add_json, add_options, add_verb, chosen, from_options, in_options, with_commas
+from music_evals.cli.options import (
+    add_options,
+    add_output_options,
+    add_verb,
+    chosen,
+    from_options,
+    in_options,
+    with_commas,
+)
 from music_evals.errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -59,7 +67,7 @@ def _add_options(step: Any) -> None:
     step.add_argument(
         "--ticks-per-quarter", type=int, metavar="N", help="grid of a style: 8, or 12 for triplets (default: 8)"
     )
-    add_json(step, "print what was built as JSON")
+    add_output_options(step, "print what was built as JSON")
 
 
 def _run(options: argparse.Namespace) -> int:

@@ -6,7 +6,7 @@ import argparse
 from typing import Any
 
 from music_evals.cli.console import print_results, quieten, say, why_not_drawn
-from music_evals.cli.options import add_drawing_options, add_json, add_options, add_verb, from_options, text_extra
+from music_evals.cli.options import add_options, add_output_options, add_verb, from_options, text_extra
 
 _HELP = """\
 Compare what professionals and amateurs say of the same songs, by the meaning of their tags, dimension by dimension, for
@@ -42,8 +42,7 @@ def _add_options(verb: Any) -> None:
     from music_evals.benchmark.tasks.songs.discrepancy import Settings
 
     where = add_options(verb, Settings, required="dataset")["output"]
-    add_json(where)
-    add_drawing_options(where, "plot", "discrepancy.svg")
+    add_output_options(where, drawn=("plot", "discrepancy.svg"))
 
 
 def _run(options: argparse.Namespace) -> int:

@@ -9,9 +9,9 @@ from typing import Any
 from music_evals.annotations import EDIT_TASKS, EditInstruction
 from music_evals.cli.console import Bar, list_failures, quieten, say, to_stdout
 from music_evals.cli.options import (
-    add_json,
     add_list,
     add_options,
+    add_output_options,
     add_verb,
     add_writer_options,
     from_options,
@@ -88,7 +88,7 @@ def _add_options(verb: Any) -> None:
     )
     how.add_argument("--weights-revision", metavar="COMMIT", help="commit of the Hub id of --weights")
     how.add_argument("--device", help="where a system with weights computes, as cpu or cuda:1 (default: cpu)")
-    add_json(groups["output"], "print the records of the edits")
+    add_output_options(groups["output"], "print the records of the edits")
 
 
 def _run(options: argparse.Namespace) -> int:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from music_evals.cli.console import Bar, list_failures, print_results, quieten, say, why_not_drawn
-from music_evals.cli.options import add_drawing_options, add_json, add_options, add_verb, from_options, in_options
+from music_evals.cli.options import add_options, add_output_options, add_verb, from_options, in_options
 from music_evals.errors import InvalidInputError, OutputError
 
 if TYPE_CHECKING:
@@ -53,8 +53,7 @@ def _add_options(verb: Any) -> None:
     from music_evals.benchmark.tasks.inpainting.task import Settings
 
     where = add_options(verb, Settings)["output"]
-    add_json(where)
-    add_drawing_options(where, "report", "report.html")
+    add_output_options(where, drawn=("report", "report.html"))
     where.add_argument("--update-card", action="store_true", help="write the scores into the model folder's README.md")
 
 

@@ -14,10 +14,10 @@ from music_evals.benchmark.formats import format_value, plain
 from music_evals.cli.console import Bar, list_failures, say, to_stdout
 from music_evals.cli.options import (
     add_confidence,
-    add_json,
     add_list,
     add_number,
     add_options,
+    add_output_options,
     add_verb,
     from_options,
     sizes_of,
@@ -331,7 +331,7 @@ def add(verbs: Any) -> None:
 def _add_pairs_options(step: Any) -> None:
     from music_evals.studies.listening.inpainting import StudySettings
 
-    add_json(add_options(step, StudySettings)["output"], "print pairs.json in place of the summary")
+    add_output_options(add_options(step, StudySettings)["output"], "print pairs.json in place of the summary")
 
 
 def _run(options: argparse.Namespace) -> int:

@@ -78,9 +78,7 @@ def add_score_options(verb: Any, task: str) -> None:
     """Add the options of a benchmark of scores whose verb is run by `console.run_scores`."""
     from music_evals.benchmark.run import settings_of
 
-    where = add_options(verb, settings_of(task))["output"]
-    add_json(where)
-    add_published_option(where)
+    add_output_options(add_options(verb, settings_of(task))["output"], published="")
 
 
 def from_options(options: argparse.Namespace, make: Callable[..., Any], **more: Any) -> Any:
@@ -117,13 +115,6 @@ def add_confidence(group: Any) -> None:
     """Add the confidence of intervals."""
     help_ = "of the intervals (default: %(default)s)"
     group.add_argument("--confidence", type=float, default=0.95, metavar="P", help=help_)
-
-
-def add_drawing_options(where: Any, name: str, file: str) -> None:
-    """Add the options that ask for a file that matplotlib draws, or leave it out; see `why_not_drawn`."""
-    insist = f"write {file}, or fail where matplotlib is not installed; by default it is left out there"
-    where.add_argument(f"--{name}", action="store_true", default=None, help=insist)
-    where.add_argument(f"--no-{name}", action="store_false", dest=name, default=None, help=f"write no {file}")
 
 
 def chosen(options: argparse.Namespace, make: Callable[..., Any]) -> dict[str, Any]:
@@ -175,12 +166,20 @@ def writer_of(options: argparse.Namespace, name: str, model: str | None) -> dict
     return named or None
 
 
-def add_json(where: Any, text: str = "print results.json in place of the tables") -> None:
-    """Add the option that makes a verb print what programs read."""
+def add_output_options(
+    where: Any,
+    text: str = "print results.json in place of the tables",
+    *,
+    drawn: tuple[str, str] | None = None,
+    published: str | None = None,
+) -> None:
+    """Add ``--json``, a drawing as (option, file), see `why_not_drawn`, and ``--published`` with what it prints too."""
     where.add_argument("--json", action="store_true", help=text)
-
-
-def add_published_option(where: Any, *, others: str = "") -> None:
-    """Add the option that makes `finish_scores` print published results; `others` names what else it prints."""
-    help_ = f"print {others}the published results of others too; table.md always has them"
-    where.add_argument("--published", action="store_true", help=help_)
+    if drawn is not None:
+        name, file = drawn
+        insist = f"write {file}, or fail where matplotlib is not installed; by default it is left out there"
+        where.add_argument(f"--{name}", action="store_true", default=None, help=insist)
+        where.add_argument(f"--no-{name}", action="store_false", dest=name, default=None, help=f"write no {file}")
+    if published is not None:
+        help_ = f"print {published}the published results of others too; table.md always has them"
+        where.add_argument("--published", action="store_true", help=help_)

@@ -8,8 +8,8 @@ from typing import Any
 
 from music_evals.cli.console import Bar, list_failures, print_results, quieten, say, to_stdout
 from music_evals.cli.options import (
-    add_json,
     add_options,
+    add_output_options,
     add_verb,
     add_writer_options,
     from_options,
@@ -58,7 +58,7 @@ def _add_options(verb: Any) -> None:
         help="alignment, rhymes, lead_sheet, themes, embeddings, stems, phonemes, characters, clusters; with "
         "each those that it needs (default: all that can be done)",
     )
-    add_json(verb, "print the rows as JSON")
+    add_output_options(verb, "print the rows as JSON")
     help_ = (
         "language model that writes what lyrics are about: folder or Hub id[@revision], or with --theme-endpoint its "
         "id there; what it wrote is kept, and not asked again"

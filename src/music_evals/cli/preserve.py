@@ -7,14 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from music_evals.cli.console import Bar, finish_scores, quieten, say, to_stdout, why_not_drawn
-from music_evals.cli.options import (
-    add_drawing_options,
-    add_json,
-    add_options,
-    add_published_option,
-    add_verb,
-    from_options,
-)
+from music_evals.cli.options import add_options, add_output_options, add_verb, from_options
 from music_evals.errors import InvalidInputError
 
 _HELP = """\
@@ -53,9 +46,7 @@ def _add_options(verb: Any) -> None:
     from music_evals.benchmark.tasks.preservation.task import Settings
 
     where = add_options(verb, Settings)["output"]
-    add_json(where)
-    add_drawing_options(where, "report", "report.html")
-    add_published_option(where, others="how to read the scores, notes, remarks and ")
+    add_output_options(where, drawn=("report", "report.html"), published="how to read the scores, notes, remarks and ")
     where.add_argument(
         "--grade",
         action="store_true",

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from music_evals import __version__
 from music_evals.benchmark.formats import plain
 from music_evals.cli.console import Bar, earlier_run, list_failures, quieten, run_scores, say, sha256_of, to_stdout
-from music_evals.cli.options import add_json, add_number, add_options, add_published_option, add_verb, in_options
+from music_evals.cli.options import add_number, add_options, add_output_options, add_verb, in_options
 from music_evals.errors import InvalidInputError, MusicEvalsError, UnknownNameError, UnreadableFileError
 
 if TYPE_CHECKING:
@@ -86,9 +86,8 @@ def _add_options(verb: Any) -> None:
     how, where = groups["how"], groups["output"]
     how.add_argument("--sweeps", type=int, metavar="N", help="times that each step is rewritten (default: the model's)")
     add_number(how, "--samples", "accompaniments for each file", default=1)
-    add_json(where)
     where.add_argument("--keep-sweeps", action="store_true", help="write a file after each sweep too")
-    add_published_option(where)
+    add_output_options(where, published="")
 
 
 def _run(options: argparse.Namespace) -> int:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from music_evals.cli.console import Bar, finish_scores, quieten
-from music_evals.cli.options import add_json, add_options, add_published_option, add_verb, from_options, text_extra
+from music_evals.cli.options import add_options, add_output_options, add_verb, from_options, text_extra
 from music_evals.errors import InvalidInputError
 
 _HELP = """\
@@ -61,8 +61,7 @@ def _add_options(verb: Any) -> None:
         groups["endpoints"].add_argument(
             option, action="append", default=[], type=float if "price" in option else str, **texts
         )
-    add_json(groups["output"])
-    add_published_option(groups["output"])
+    add_output_options(groups["output"], published="")
 
 
 def _run(options: argparse.Namespace) -> int:

@@ -226,24 +226,9 @@ def _chords(reading: _Reading) -> Chords:
     # none.
     score = reading.score
     ticks = np.unique(np.concatenate([[0.0], _beat_ticks(score)[0], [float(score.end_tick)]]))
-    weights, basses = _beat_contents(reading.pitched, ticks)
-    # how well each beat fits each triad, shape (24, n_beats), in the order of `CHORD_LABELS`
-    triads = [np.isin(np.arange(12), steps).astype(float) for steps in ((0, 4, 7), (0, 3, 7))]
-    templates = np.stack([np.roll(triad, root) for triad in triads for root in range(12)]) / np.sqrt(3)
-    norms = np.linalg.norm(weights, axis=0)
-    with one_thread():
-        cosines = templates @ (weights / np.where(norms > 0, norms, 1))
-    scores = TEMPERATURE * (cosines + BASS_BONUS * np.concatenate([basses, basses]))
-    path = viterbi(log_softmax(scores), STAY)
-    states = np.where(weights.any(axis=0), path, len(CHORD_LABELS))
-    return states_to_chords(states, score.seconds(ticks))
-
-
-def _beat_contents(
-    notes: _PitchedNotes, ticks: npt.NDArray[np.float64]
-) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-    """Return the share of each beat that a pitch class sounds, and 1 where it is the bass: shape (12, n_beats) each."""
-    # The bass of a beat is its lowest note, whenever it sounds in it.
+    # the share of each beat that a pitch class sounds, and 1 where it is the bass, the lowest note of all that sound
+    # in the beat: shape (12, n_beats) each
+    notes = reading.pitched
     n_beats = len(ticks) - 1
     first = np.searchsorted(ticks, notes.onset_ticks, side="right") - 1
     last = np.searchsorted(ticks, notes.offset_ticks, side="left") - 1
@@ -266,7 +251,16 @@ def _beat_contents(
         sounds = np.cumsum(steps)[:-1] > 0
         basses[pitch % 12, sounds & ~taken] = 1
         taken |= sounds
-    return weights, basses
+    # how well each beat fits each triad, shape (24, n_beats), in the order of `CHORD_LABELS`
+    triads = [np.isin(np.arange(12), steps).astype(float) for steps in ((0, 4, 7), (0, 3, 7))]
+    templates = np.stack([np.roll(triad, root) for triad in triads for root in range(12)]) / np.sqrt(3)
+    norms = np.linalg.norm(weights, axis=0)
+    with one_thread():
+        cosines = templates @ (weights / np.where(norms > 0, norms, 1))
+    scores = TEMPERATURE * (cosines + BASS_BONUS * np.concatenate([basses, basses]))
+    path = viterbi(log_softmax(scores), STAY)
+    states = np.where(weights.any(axis=0), path, len(CHORD_LABELS))
+    return states_to_chords(states, score.seconds(ticks))
 
 
 def _frame_of(times_sec: FloatArray, n_frames: int) -> npt.NDArray[np.int64]:
