@@ -211,3 +211,37 @@ def test_who_listens_on_a_slow_line_breaks_no_rule(chromium: Any, address: str) 
     page.click(".play")
     page.wait_for_selector(".rate:not([disabled])", timeout=90_000)
     assert page.inner_text(".saved") == page.get_attribute(".player", "data-may-seek")
+
+
+@pytest.mark.parametrize("place", ["task", "feedback"])
+def test_two_quick_clicks_send_feedback_once(chromium: Any, address: str, place: str) -> None:
+    """Where somebody works, and on the page of all messages."""
+    from playwright.sync_api import expect
+
+    page = sign_in(chromium, address, "professional2", [])
+    if place == "task":
+        next_task(page)
+        page.click(".here summary")
+    else:
+        page.goto(f"{address}/feedback")
+    text = f"clicked twice on {place}"
+    form = page.locator("form[action='/feedback']")
+    form.locator("[name=content]").fill(text)
+    sent: list[str] = []
+    page.on("request", lambda asked: sent.append(asked.url) if asked.method == "POST" else None)
+
+    def hold(route: Any) -> None:
+        time.sleep(0.5)  # a slow line: the second click comes before the answer to the first
+        route.continue_()
+
+    page.route("**/feedback", hold)
+    form.locator("button").dblclick()
+    if place == "task":
+        expect(form).to_have_count(0, timeout=30_000)
+    else:
+        expect(page.locator(".said li", has_text=text)).not_to_have_count(0, timeout=30_000)
+    page.wait_for_timeout(1000)
+    page.unroute("**/feedback")
+    page.goto(f"{address}/feedback")
+    expect(page.locator(".said li", has_text=text)).to_have_count(1)
+    assert sent == [f"{address}/feedback"]

@@ -82,6 +82,8 @@ class LocalProvider:
         self.published = [self.key]
         """Of which keys it tells."""
         self.claims: dict[str, Any] = {}
+        self.header: dict[str, Any] = {}
+        """Of ID tokens, besides what stands in each."""
         self.codes: dict[str, dict[str, str]] = {}
         self.asked: list[str] = []
         """Paths that were asked for."""
@@ -169,7 +171,7 @@ class LocalProvider:
         return JSONResponse(given)
 
     def id_token(self, claims: dict[str, Any]) -> str:
-        header = {"alg": "RS256", "typ": "JWT", "kid": self.key.name}
+        header = {"alg": "RS256", "typ": "JWT", "kid": self.key.name, **self.header}
         if self.wrong == "no signature":
             return token_of({**header, "alg": "none"}, claims, lambda _: b"")
         if self.wrong == "shared secret":  # the public key taken for one

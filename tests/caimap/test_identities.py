@@ -43,7 +43,7 @@ def served() -> Iterator[LocalProvider]:
 
 @pytest.fixture
 def provider(served: LocalProvider) -> Iterator[LocalProvider]:
-    served.wrong, served.subject, served.claims = "", "6482a1", {}
+    served.wrong, served.subject, served.claims, served.header = "", "6482a1", {}, {}
     served.asked.clear()
     yield served
     served.wrong = ""
@@ -354,6 +354,21 @@ def test_an_id_token_for_several_names_us_as_the_one_it_was_made_for(bench: Stud
     identity_of(bench, bench.FAN, "6482a1", provider)
     provider.claims = {"aud": [CLIENT, "another-client"], "azp": CLIENT}
     assert Person(app, bench).sign_in().status_code == 200
+
+
+def test_fields_of_a_header_that_nobody_knows_are_ignored_but_for_critical_ones(
+    bench: StudyBench, app, provider: LocalProvider
+) -> None:
+    """As RFC 7515 has it, in section 4 and section 4.1.11."""
+    identity_of(bench, bench.FAN, "6482a1", provider)
+    provider.header = {"x-note": "of tomorrow"}
+    assert Person(app, bench).sign_in().status_code == 200
+    assert count(bench, SessionRow) == 1
+    provider.header |= {"crit": ["x-note"]}
+    assert Person(app, bench).sign_in().status_code == 502
+    provider.header, provider.wrong = {"x-note": "of tomorrow"}, "changed"
+    assert Person(app, bench).sign_in().status_code == 502
+    assert count(bench, SessionRow) == 1
 
 
 @pytest.mark.parametrize(

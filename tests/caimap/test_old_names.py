@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import subprocess
 import sys
 import warnings
 
@@ -56,3 +57,19 @@ def test_old_modules_warn(old: str, new: str, monkeypatch: pytest.MonkeyPatch) -
     assert module is importlib.import_module(f"music_evals.caimap.{new}")
     said = [str(warning.message) for warning in caught if warning.category is DeprecationWarning]
     assert any(f"{old} is called music_evals.caimap.{new} now" in message for message in said)
+
+
+@pytest.mark.parametrize(("old", "new"), [("hiding", "tasks"), ("practising", "training"), ("weeks", "people")])
+def test_old_modules_are_imported_from_an_old_package(old: str, new: str) -> None:
+    """In a process that has imported nothing else, as a user's script does."""
+    script = f"""
+import warnings
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    from music_evals.caimap.work import {old}
+from music_evals.caimap.services import {new}
+assert {old} is {new}, {old}
+messages = [str(warning.message) for warning in caught if warning.category is DeprecationWarning]
+assert any("{old}" in message for message in messages), messages
+"""
+    subprocess.run([sys.executable, "-c", script], check=True, timeout=120)

@@ -268,6 +268,27 @@ def test_a_loss_that_is_no_number_ends_the_run(tmp_path):
         fit(model, tunes(4), tunes(2), recipe(), tmp_path)
 
 
+@pytest.mark.parametrize("started", [False, True])
+@pytest.mark.parametrize("loss", [np.nan, np.inf])
+def test_a_validation_loss_that_is_never_finite_ends_the_run_by_name(tmp_path, loss, started):
+    for _ in range(2):  # going on from the checkpoint does not get around it
+        model = Recorder([loss] * 4)
+        with pytest.raises(InvalidInputError):
+            fit(model, tunes(4), tunes(2), recipe(), tmp_path, started=started)
+        assert model.saved == []
+        assert not [name for name in read_checkpoint(tmp_path / CHECKPOINT, "")[1] if name.startswith("best.")]
+
+
+@pytest.mark.parametrize("started", [False, True])
+def test_epochs_without_a_finite_validation_loss_are_never_the_best(tmp_path, started):
+    losses = [np.nan] * started + [np.nan, np.nan, 2.0, 1.0, np.nan]
+    model = Recorder(losses)
+    settings = recipe(cycles=(5,), patience=3, learning_rate=1e-9)
+    result = fit(model, tunes(4), tunes(2), settings, tmp_path, started=started)
+    assert (result.epochs, result.best_epoch) == (5, 4)
+    assert result.validation_loss == pytest.approx(1.0)
+
+
 # --- resuming
 
 

@@ -25,6 +25,7 @@ from music_evals.lyrics.prompts import theme_prompt
 from music_evals.models.lyric_writers import TransformersWriter, write_themes
 from music_evals.models.training import train_from_file, writers
 from music_evals.models.training.recipe import TextData, TextTraining, build_recipe
+from music_evals.models.training.run import CHECKPOINT, read_checkpoint, write_checkpoint
 from music_evals.models.training.writers import load_text_songs, tokenized, train_text_model
 
 RECIPES = Path(__file__).resolve().parents[3] / "models" / "lyric_writer"
@@ -168,6 +169,33 @@ def test_a_checkpoint_of_other_songs_is_refused(tmp_path: Path, values: dict[str
     with pytest.raises(CorruptRecordsError):
         train_text_model(values, tmp_path, tmp_path / "out", device="cpu")
     train_text_model(values, tmp_path, tmp_path / "out", device="cpu", resume=False)
+
+
+@pytest.mark.parametrize("epochs", [0, 1])  # that the checkpoint has behind it
+def test_a_checkpoint_of_another_version_of_transformers_or_peft_is_refused(
+    tmp_path: Path, values: dict[str, Any], epochs: int
+) -> None:
+    values["training"]["epochs"] = 1
+    values["model"] |= {"tuning": "lora", "rank": 2}
+    result = train_text_model(values, tmp_path, tmp_path / "out", device="cpu")
+    before = state(result.folder)
+    path = tmp_path / "out" / CHECKPOINT
+    run, tensors = read_checkpoint(path, "")
+    if epochs == 0:  # as after the first of its steps
+        run |= {"history": [], "step": 1, "sums": [1.0, 10, 1.0]}
+        tensors = {name: value for name, value in tensors.items() if not name.startswith("best.")}
+    assert any(".lora_A." in name for name in tensors)
+    others = {name.replace(".lora_A.", ".lora_down."): value for name, value in tensors.items()}
+    write_checkpoint(path, others, run)
+    with pytest.raises(CorruptRecordsError):
+        train_text_model(values, tmp_path, tmp_path / "out", device="cpu")
+    write_checkpoint(path, {name: value for name, value in tensors.items() if ".lora_A." not in name}, run)
+    with pytest.raises(CorruptRecordsError):
+        train_text_model(values, tmp_path, tmp_path / "out", device="cpu")
+    after = state(result.folder)
+    assert all(torch.equal(before[name], after[name]) for name in before)
+    write_checkpoint(path, tensors, run)  # its own is taken
+    assert train_text_model(values, tmp_path, tmp_path / "out", device="cpu").epochs == 1
 
 
 def test_songs_that_are_judged_on_are_never_trained_on(tmp_path: Path, values: dict[str, Any]) -> None:

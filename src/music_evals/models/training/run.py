@@ -131,7 +131,9 @@ class Run(abc.ABC):
         return math.fsum(row["seconds"] for row in self.history)
 
     def _epoch_losses(self) -> list[float]:
-        return [self.start_loss, *(row["validation_loss"] for row in self.history)]
+        """Return the validation losses of the start and of each epoch; what is not finite is as bad as can be."""
+        losses = [self.start_loss, *(row["validation_loss"] for row in self.history)]
+        return [loss if math.isfinite(loss) else math.inf for loss in losses]
 
     @property
     def best_loss(self) -> float:
@@ -168,8 +170,10 @@ class Run(abc.ABC):
         if resume and self.checkpoint.exists():
             self._restore()
         elif started:
-            self.start_loss = float(self.row(0.0)["validation_loss"])
-            self._keep()
+            loss = float(self.row(0.0)["validation_loss"])
+            if math.isfinite(loss):
+                self.start_loss = loss
+                self._keep()
         total = self.n_epochs * self.epoch_steps
         with tqdm(total=total, initial=self.step, desc=self.title, unit="step", disable=not progress) as bar:
             while not self.finished:
