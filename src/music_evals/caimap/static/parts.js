@@ -43,3 +43,12 @@ document.querySelectorAll("form[data-here]").forEach((form) => {
     else form.append(new DOMParser().parseFromString(part.text, "text/html").querySelector(".message") ?? "");
   });
 });
+
+document.querySelectorAll("form[data-once]").forEach((form) => {
+  let isSending = false; // for a while: who stopped the page from loading, or came back to it, may send again
+  form.addEventListener("submit", (event) => {
+    if (isSending) event.preventDefault();
+    else setTimeout(() => { isSending = false; }, 5000);
+    isSending = true;
+  });
+});
