@@ -46,7 +46,7 @@ class Judged(NamedTuple):
 
     plan: Plan
     results: dict[str, Any]  # the content of results.json
-    found: Any  # `benchmark.scores.ScoreTable`: the scores of each item
+    found: Any  # `benchmark.score_table.ScoreTable`: the scores of each item
     sizes: dict[str, str]  # system -> its size in words; baselines have none
 
 

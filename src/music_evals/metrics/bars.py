@@ -53,6 +53,7 @@ def bar_content(tokens: Tokens) -> BarContent:
     n, n_bars = len(tokens), tokens.shape[1] // _STEPS
     mask = tokens < HOLD
     packed = np.packbits(mask, axis=1, bitorder="little").reshape(n, n_bars, _BYTES)
+    # the three bytes of a bar become the low ones of a word of 32 bits, so that bit k is step k
     wide = np.zeros((n, n_bars, 4), dtype=np.uint8)
     for byte in range(_BYTES):
         wide[..., byte] = packed[..., byte]
@@ -72,6 +73,7 @@ def entropy_bits(content: BarContent) -> FloatArray:
     total = np.zeros(content.n_notes.shape, dtype=np.int64)
     for shift in range(0, 12 * _CLASS_BITS, _TRIPLE_BITS):
         total += _TRIPLE_C_LOG_C[((content.pitch_classes >> np.uint64(shift)) & _TRIPLE_MASK).astype(np.int64)]
+    # H = log2 n - sum(c log2 c) / n, over one denominator
     entropy: FloatArray = (_C_LOG_C[content.n_notes] - total) / (np.maximum(content.n_notes, 1) * _SCALE)
     return entropy
 
@@ -102,6 +104,7 @@ def mean_groove(middle: BarContent, context: BarContent) -> FloatArray:
 
 def entropy_official(content: BarContent) -> FloatArray:
     """Return the entropy of each bar in nats, summed from C to B, shape (bars, n)."""
+    # p ln p for each number of notes in a bar and each count of a pitch class
     share = _COUNTS / np.maximum(_COUNTS[:, None], 1)  # (notes, count)
     terms = np.where(share > 0, share * np.log(np.where(share > 0, share, 1)), 0).ravel()
     row = content.n_notes << _CLASS_BITS
@@ -140,6 +143,7 @@ def _official_mean(
     dtype: np.dtype[np.floating],
 ) -> FloatArray:
     total = np.zeros(middle.n_notes.shape[1], dtype=dtype)
+    # pair by pair of bars; where one has no onset the pair adds 0 and is not counted
     for side, content in enumerate(sides):
         for bar, n_notes in enumerate(middle.n_notes):
             both = (n_notes > 0) & (content.n_notes > 0)

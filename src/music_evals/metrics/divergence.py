@@ -328,6 +328,7 @@ def histogram_bins(values: npt.ArrayLike, *, variant: str = "corrected") -> IntA
         raise InvalidInputError("a feature's values must be numbers of at least 0, got negative ones or NaN")
     last = n_bins(variant)
     if variant == "official":
+        # as `numpy.histogram`: the last bin holds its upper edge, and larger values fall out
         bins = np.searchsorted(_EDGES[: last + 1], array, side="right") - 1
         return np.where(array > _EDGES[last], -1, np.minimum(bins, last - 1))
     return np.minimum(np.searchsorted(_EDGES - _ROUNDING, array, side="right") - 1, last - 1)

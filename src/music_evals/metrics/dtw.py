@@ -39,6 +39,7 @@ def alignment_cost(
     # numpy compares the real parts first, and the imaginary ones where those are equal.
     n, m = len(reference), len(estimate)
     outside = _Band(n, m, band) if band is not None else None
+    # each pair adds its cost to the real part and 1, the length, to the imaginary one
     step = np.full(n, 1j)
     # of anti-diagonals d, d - 1 and d - 2, row i at i + 1
     now, before, earlier = (np.full(n + 1, np.inf, np.complex128) for _ in range(3))
@@ -49,6 +50,7 @@ def alignment_cost(
         if d == 0:
             best[:] = 0
         else:
+            # into (i, j) from (i - 1, j - 1) two anti-diagonals before, from (i, j - 1) and (i - 1, j) one before
             np.minimum(earlier[above], before[here], out=best)
             np.minimum(best, before[above], out=best)
         step.real[: len(costs)] = costs
@@ -76,6 +78,7 @@ def warping_path(reference: Frames, estimate: Frames, *, metric: str) -> npt.NDA
         else:
             diagonal, right, down = cost[2][above] + costs, cost[1][here] + costs, cost[1][above] + costs
             step = steps[starts[d] : starts[d + 1]]
+            # 0 diagonal, 1 right, 2 down; a later one only where it is cheaper
             np.less(right, diagonal, out=step.view(np.bool_))
             best = np.minimum(diagonal, right)
             np.copyto(step, 2, where=down < best)
@@ -95,6 +98,7 @@ def path_costs(reference: Frames, estimate: Frames, path: npt.NDArray[np.int64],
     from scipy.spatial.distance import cdist
 
     costs = np.empty(len(path))
+    # a path never goes back, so that a stretch of it lies within a small tile of the costs
     for start in range(0, len(path), _TILE):
         i, j = path[start : start + _TILE].T
         tile = cdist(reference[i[0] : i[-1] + 1], estimate[j[0] : j[-1] + 1], metric)
@@ -106,6 +110,7 @@ def _backtrack(steps: npt.NDArray[np.uint8], starts: npt.NDArray[np.int64], n: i
     i, j = n - 1, m - 1
     path = [(i, j)]
     while i or j:
+        # the place of row i in anti-diagonal i + j, whose first row is max(0, i + j - m + 1)
         down, right = _STEPS[steps[starts[i + j] + i - max(0, i + j - m + 1)]]
         i, j = i - down, j - right
         path.append((i, j))
@@ -148,6 +153,7 @@ class _Band:
         self.share = max(share, 1 / max(min(n, m) - 1, 1))
 
     def __call__(self, d: int, first: int, last: int) -> npt.NDArray[np.bool_]:
+        # column j = d - i falls while row i grows
         columns = self.columns[d - last + 1 : d - first + 1][::-1]
         outside: npt.NDArray[np.bool_] = np.abs(self.rows[first:last] - columns) > self.share
         return outside

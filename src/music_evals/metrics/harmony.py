@@ -116,6 +116,7 @@ def circle_of_fifths_distance(reference: Key, estimate: Key, *, variant: str = "
     1.0
     """
     check_variant(variant, PRESERVATION_VARIANTS)
+    # a fifth is 7 semitones, and 7 * 7 = 1 modulo 12: times 7 turns semitones into steps on the circle
     steps = 7 * (_relative_major(estimate) - _relative_major(reference)) % 12
     return min(steps, 12 - steps) / 6
 
@@ -206,6 +207,7 @@ def _merge(reference: Chords, estimate: Chords) -> tuple[FloatArray, list[str], 
     intervals, labels = crop_to(estimate.intervals_sec, estimate.labels, start, end)
     edges = np.unique(np.concatenate([reference.intervals_sec.ravel(), intervals.ravel()]))
     starts = edges[:-1]
+    # the interval of either side that each piece lies in, by the last start that is not after it
     first = np.searchsorted(reference.intervals_sec[:, 0], starts, side="right") - 1
     second = np.searchsorted(intervals[:, 0], starts, side="right") - 1
     ends = np.append(intervals[:, 1], -np.inf)  # at -1: before the first
@@ -271,6 +273,7 @@ def chroma_dtw_similarity(reference: Chroma, estimate: Chroma, *, variant: str =
     if not estimate.frames.any():
         return 0.0
     longest = max(reference.frames.shape[1], estimate.frames.shape[1])
+    # frames of a mean: as few as bring the longer side down to MAX_FRAMES
     if variant == "paper":
         n = -(-longest // MAX_FRAMES)
         first, second = (_unit_frames(_means(chroma, n)) for chroma in (reference, estimate))
@@ -315,6 +318,7 @@ def clear_frames(chroma: Chroma, n: int = FRAMES_PER_MEAN) -> FloatArray:
     lengths, norms = np.linalg.norm(centred, axis=1), np.linalg.norm(means, axis=1)
     silent = norms == 0
     clear = np.minimum(1.0, lengths / (CLEAR * np.where(silent, 1.0, norms)))
+    # g c / |c|, which with sqrt(1 - g²) has length 1
     directions = centred * (clear / np.where(lengths == 0, 1.0, lengths))[:, None]
     frames: FloatArray = np.column_stack([directions, np.where(silent, 0.0, np.sqrt(1.0 - clear**2)), silent])
     return frames
@@ -401,6 +405,7 @@ def _best_rotation(reference: FloatArray, estimate: FloatArray) -> int:
     best, shift = -np.inf, 0
     for candidate in sorted(range(-5, 7), key=abs):
         product = float(np.dot(reference, np.roll(estimate, candidate)))
+        # of shifts that are equal but for rounding the smallest stays
         if product > best + _SAME * scale:
             best, shift = product, candidate
     return shift

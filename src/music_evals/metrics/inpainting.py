@@ -245,6 +245,7 @@ def _note_metric(name: str, reference: npt.ArrayLike, estimate: npt.ArrayLike, v
 
 def _f1(matched: IntArray, counts: NoteCounts, variant: str) -> FloatArray:
     if variant != "official":
+        # 2PR / (P + R) as one division, which is defined where one side is empty
         return _ratio(2 * matched, counts.reference + counts.estimate, 1.0 if variant == "corrected" else np.nan)
     # theirs goes through precision and recall, which rounds otherwise
     precision, recall = _ratio(matched, counts.estimate, 0.0), _ratio(matched, counts.reference, 0.0)
@@ -283,6 +284,7 @@ def consonance_pitch_accuracy(reference: npt.ArrayLike, estimate: npt.ArrayLike)
 def consonance_rows(reference: Tokens, estimate: Tokens) -> FloatArray:
     """Return `consonance_pitch_accuracy` of checked middles, shape (1, n): the kernel of a pass over many items."""
     items, steps = np.nonzero((reference < HOLD) & (estimate < HOLD))
+    # int64, for differences of uint8 wrap around
     distance = np.abs(reference[items, steps].astype(np.int64) - estimate[items, steps])
     n = len(reference)
     total = np.bincount(items, np.array(CONSONANCE)[distance % 12], minlength=n)
@@ -355,6 +357,7 @@ def _measures(tokens: Tokens, *, transposed: bool) -> tuple[npt.NDArray[np.void]
         first = np.take_along_axis(content, onsets.argmax(axis=2)[..., None], axis=2).astype(np.int16)
         # -127..127 semitones from the first onset become 385..639, apart from hold and rest
         content = np.where(onsets, content - first + 512, content)
+    # the bytes of 24 tokens as one value, which is compared as a whole
     measures: npt.NDArray[np.void] = content.view(f"V{content.itemsize * n_steps}")[..., 0]
     return measures, sounding
 
@@ -362,6 +365,7 @@ def _measures(tokens: Tokens, *, transposed: bool) -> tuple[npt.NDArray[np.void]
 def _in_own_context(measures: npt.NDArray[np.void], whole: Tokens, *, transposed: bool) -> npt.NDArray[np.bool_]:
     outside = np.concatenate([whole[:, MUSIB_LAYOUT.past], whole[:, MUSIB_LAYOUT.future]], axis=1)
     sources, _ = _measures(outside, transposed=transposed)
+    # each measure of a middle with each measure around it
     copied: npt.NDArray[np.bool_] = (measures[:, :, None] == sources[:, None, :]).any(axis=2)
     return copied
 

@@ -143,6 +143,7 @@ def word_share(words: Sequence[str]) -> float:
     word; of a word with other signs, as T恤, the Chinese characters count. Without one it is NaN, with a warning.
     """
     sizes = [sum("\u4e00" <= char <= "\u9fff" for char in word) for word in words]
+    # a single character, or one repeated, is no word
     inside = sum(size for word, size in zip(words, sizes, strict=True) if len(set(word)) > 1)
     return inside / sum(sizes) if any(sizes) else undefined("lyric_wordlikeness", "there is no Chinese character")
 

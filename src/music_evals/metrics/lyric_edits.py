@@ -140,12 +140,14 @@ def _text_of(pattern: Pattern, lines: Sequence[Sequence[str]]) -> str:
 @functools.lru_cache(maxsize=2**16)
 def edit_distance(first: str, second: str) -> int:
     """Return how many symbols have to be added, dropped or changed; a foreign one equals none."""
+    # what both have at their start and end costs nothing: the table is of what lies between
     start = 0
     while start < min(len(first), len(second)) and first[start] == second[start] != FOREIGN:
         start += 1
     first, second = first[start:], second[start:]
     while first and second and first[-1] == second[-1] != FOREIGN:
         first, second = first[:-1], second[:-1]
+    # Levenshtein's table, a row at a time; `before` is the cell to the upper left
     row = list(range(len(second) + 1))
     for a in first:
         before, row[0] = row[0], row[0] + 1
@@ -170,7 +172,9 @@ def _amounts(sections: Sequence[_Section]) -> Amounts:
 def _prices(expected: Amounts, maxima: Sequence[float]) -> _Prices:
     """Return what an edit takes off the score, times the same whole number for all of them."""
     song, *others = (int(_HALVES * most) for most in maxima)
+    # a multiple of all that is divided by, so that each price is a whole number
     whole = math.lcm(sum(expected) or 1, *(n or 1 for n in expected))
+    # an edit takes off its share of the song level, and that of its own level
     once = song * (whole // (sum(expected) or 1))
     return _Prices(*(once + most * (whole // n) if n else 0 for most, n in zip(others, expected, strict=True)))
 
@@ -242,6 +246,7 @@ def _needed(
     """Return the edits of an alignment, level by level."""
     expected, actual = map(_amounts, sides)
     same_sections = same_lines = same_rhymes = 0
+    # all characters as if no line had a partner; a pair of lines costs its edit distance in place of its own
     characters = expected.characters + actual.characters
     for (first, second), lines in zip(pairs, line_pairs, strict=True):
         same_sections += not _is_another(sides[0][first], sides[1][second])
@@ -251,6 +256,7 @@ def _needed(
             same_rhymes += wanted.rhymes and got.rhymes
             characters -= len(wanted.symbols) + len(got.symbols) - edit_distance(wanted.symbols, got.symbols)
     n_lines = sum(map(len, line_pairs))
+    # those of both sides without a partner, and the pairs that do not match
     sections = expected.sections + actual.sections - len(pairs) - same_sections
     lines_needed = expected.lines + actual.lines - n_lines - same_lines
     return Amounts(sections, lines_needed, characters, expected.rhymes - same_rhymes)

@@ -212,6 +212,7 @@ def _grid(name: str, reference: F0Track, estimate: F0Track, variant: str) -> _Gr
                 f"{name}: the official code cannot compare tracks of {n} and {m} frames (mir_eval stops with a "
                 'ValueError); cut the recordings to one length or use variant="corrected"'
             )
+        # theirs hands over Hz where mir_eval expects cents
         sides = [
             (side.voiced.astype(np.float64), np.maximum(side.frequencies_hz, 0.0)) for side in (reference, estimate)
         ]
@@ -301,6 +302,7 @@ def _length_sec(track: F0Track) -> float:
 def _read_at(track: F0Track, times_sec: FloatArray) -> FloatArray:
     """Return the frequencies of the nearest frames, guesses too; 0 if missing or beyond the track."""
     grid = track.times_sec
+    # a frame is the nearest between the middles of the gaps on its two sides
     middles = (grid[1:] + grid[:-1]) / 2
     nearest = np.searchsorted(middles, times_sec + _ROUNDING_SEC, side="right")
     inside = times_sec < _length_sec(track)
@@ -314,6 +316,7 @@ def _agreeing(reference_hz: FloatArray, estimate_hz: FloatArray) -> int:
         return 0
     cents = np.sort(1200 * np.log2(estimate_hz[pitched] / reference_hz[pitched]) % 1200)
     circle = np.concatenate([cents, cents + 1200])  # a window may reach over the octave
+    # a window of 100 cents begins at each difference; the fullest is the best transposition
     ends = np.searchsorted(circle, cents + 2 * TOLERANCE_CENTS + _ROUNDING_CENTS, side="right")
     return int(np.max(ends - np.arange(len(cents))))
 
@@ -365,6 +368,7 @@ def _lcs_length(first: Sequence[int], second: Sequence[int]) -> int:
     whole = (1 << len(first)) - 1
     row = whole  # a 0 where the length grows by one
     for value in second:
+        # Hyyrö: V <- (V + (V & M)) | (V & ~M), with M the places of the value
         met = row & places.get(value, 0)
         row = (row + met | row - met) & whole
     return len(first) - row.bit_count()
@@ -451,6 +455,7 @@ def _motif_counts(reference: object, estimate: object, n: int, variant: str) -> 
         raise UnsupportedTypeError("official motifs are made of F0Track, not of notes; give the f0 of both sides")
     if isinstance(reference, Melody) and isinstance(estimate, Melody):
         c, d = (note_patterns(side, n, folded=variant == "corrected") for side in (reference, estimate))
+        # multisets: & takes the smaller of two counts, | the larger
         return _MotifCounts((c & d).total(), (c | d).total(), c.total())
     raise UnsupportedTypeError('motifs are made of Melody, notes; for the F0Track of both sides use variant="official"')
 
@@ -473,4 +478,5 @@ def _contour_similarity(first: npt.NDArray[Any], second: npt.NDArray[Any]) -> fl
     first, second = silence_apart(second, first)  # exchanged: of equal steps the package takes (1, 0) before (0, 1)
     path = warping_path(first, second, metric="cosine")
     costs = path_costs(first, second, path, metric="cosine")
+    # summed in the order of the path, as accumulated costs are
     return float(np.clip(1.0 - np.cumsum(costs)[-1] / len(path), 0.0, 1.0))

@@ -74,6 +74,7 @@ def _shift(words: Words) -> Words:
 def _add(first: Words, second: Words) -> Words:
     """Add numbers of several words; the carry out of the last word is lost."""
     total = first + second
+    # a sum of unsigned words that overflowed is smaller than what it was made of
     carry = total < first
     for word in range(1, len(total)):
         total[word] += carry[word - 1]

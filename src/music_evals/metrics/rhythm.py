@@ -328,8 +328,10 @@ def _offset(reference: FloatArray, estimate: FloatArray, tolerance_sec: float) -
     near = np.searchsorted(reference, estimate + beat_sec, side="right") - starts  # beats of the reference near each
     if not near.any():
         return None
+    # all pairs of near beats in one array: the nth beat of the reference near each of the estimate
     nth = np.arange(near.sum()) - np.repeat(np.cumsum(near) - near, near)
     differences = np.sort(np.repeat(estimate, near) - reference[np.repeat(starts, near) + nth])
+    # a window of twice the tolerance begins at each difference; how many it holds
     ends = np.searchsorted(differences, differences + 2 * tolerance_sec, side="right")
     counts = ends - np.arange(len(differences))
     windows = [differences[i : ends[i]] for i in np.flatnonzero(counts == counts.max())]

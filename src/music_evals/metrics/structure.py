@@ -249,6 +249,7 @@ def ssm_correlation(
     check_variant(variant)
     name = "ssm_correlation"
     first, second = _common_grid(reference, estimate, tempo_ratio)
+    # the first lag in frames that is more than `min_lag_sec`
     lag = int(np.floor(min_lag_sec / reference.hop_sec)) + 1
     if first.shape[1] <= lag + 1:
         return undefined(name, f"there are no two pairs of moments more than {min_lag_sec:g} s apart")
@@ -260,12 +261,14 @@ def _similarity_correlation(first: FloatArray, second: FloatArray, lag: int, nam
     n = first.shape[1] - lag
     pairs = n * (n + 1) // 2
     xx = yy = xy = 0.0
+    # two passes, for means and for sums of squares: neither matrix is ever held whole
     with one_thread():
         means = [sum(float(row.sum()) for row in _products(side, lag)) for side in (first, second)]
         x_mean, y_mean = (total / pairs for total in means)
         for products in zip(_products(first, lag), _products(second, lag), strict=True):
             x, y = products[0] - x_mean, products[1] - y_mean
             xx, yy, xy = xx + float(np.dot(x, x)), yy + float(np.dot(y, y)), xy + float(np.dot(x, y))
+    # a standard deviation of no more than _EQUAL is rounding
     if xx <= pairs * _EQUAL**2:
         return undefined(name, "all moments of the reference are equally similar", stacklevel=4)
     if yy <= pairs * _EQUAL**2:
@@ -281,6 +284,7 @@ def _common_grid(
     step = reference.hop_sec / (tempo_ratio * estimate.hop_sec)  # frames of the estimate to one of the reference
     if step != 1:
         n = int(np.floor((second.shape[1] - 1) / step)) + 1 if second.shape[1] else 0
+        # between the two frames around each position, linearly
         positions = np.minimum(np.arange(n) * step, second.shape[1] - 1)
         below = positions.astype(np.int64)
         above = np.minimum(below + 1, second.shape[1] - 1)
@@ -302,6 +306,7 @@ def _products(units: FloatArray, lag: int) -> Iterator[FloatArray]:
     """Yield the inner products of all pairs of frames at least `lag` apart, a block of rows at a time, shape (n,)."""
     for start in range(0, units.shape[1] - lag, _ROWS):
         block = units[:, start : min(start + _ROWS, units.shape[1] - lag)].T @ units[:, start + lag :]
+        # row r from column r on: frames at least `lag` apart, each pair once
         yield block[np.triu_indices(len(block), m=block.shape[1])]
 
 

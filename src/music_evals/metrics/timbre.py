@@ -30,6 +30,7 @@ def mfcc_skl_similarity(reference: TimbreFrames, estimate: TimbreFrames, *, vari
     if min(len(first), len(second)) <= first.shape[1]:
         return 0.0
     (mean, covariance, inverse), (other, covariance2, inverse2) = map(_gaussian, (first, second))
+    # Of n features, with means d apart: 2 D = tr(S2⁻¹ S1) + tr(S1⁻¹ S2) + d' (S1⁻¹ + S2⁻¹) d - 2 n.
     # Logarithms of the determinants cancel in the sum of both directions.
     crossed = np.trace(inverse2 @ covariance) + np.trace(inverse @ covariance2)
     divergence = 0.5 * (crossed + (other - mean) @ (inverse + inverse2) @ (other - mean) - 2.0 * len(mean))

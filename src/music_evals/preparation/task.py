@@ -46,8 +46,8 @@ class Settings(RunSettings):
     ``NAME=ID`` for another model of the same class. `n_clusters` are at most as many as songs; None is 1,000, or as
     many as songs have an embedding where these are fewer. `sample` songs are drawn as evenly from clusters as possible,
     by `seed`; None draws none. `theme_writer` is ``model`` with perhaps ``endpoint`` and ``api_key_env``, as
-    `writers.load_lyric_writer` takes them, or a `protocols.LyricWriter`. Raises `UnknownNameError` for a step that does
-    not exist.
+    `benchmark.inputs.load_lyric_writer` takes them, or a `protocols.LyricWriter`. Raises `UnknownNameError` for a step
+    that does not exist.
     """
 
     songs: str | os.PathLike[str] = option(
@@ -139,9 +139,9 @@ def run_preparation(settings: Settings, *, progress: Progress | None = None) -> 
 
     A run that was killed, or whose songs have changed since, does what is left. What failed is tried again.
 
-    Raises `NoDataError` and `InvalidInputError`: as `find_songs`, or a setting that no step reads; nothing was done;
-    `MissingBackendError` and `ModelUnavailableError`: what a step needs is missing, and the step was asked for; nothing
-    was done; `OtherResultsError`: `out` holds what other versions of the extractors made.
+    Before anything is done it raises `NoDataError` and `InvalidInputError` as `find_songs` does, or for a setting that
+    no step reads, and `MissingBackendError` or `ModelUnavailableError` where a step was asked for and what it needs is
+    missing; `OtherResultsError` where `out` holds what other versions of the extractors made.
     """
     out = Path(settings.out)
     songs = find_songs(settings.songs, out)[: settings.limit]

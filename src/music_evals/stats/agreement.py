@@ -164,6 +164,7 @@ def leave_one_out(ratings: npt.ArrayLike) -> float:
     for own, there in zip(table.T, defined.T, strict=True):
         shared = there & (counts > 1)
         if np.count_nonzero(shared) > 2:
+            # the mean of the others: the total less their own rating, over one rating fewer
             others = (sums[shared] - own[shared]) / (counts[shared] - 1)
             correlations.append(_spearman(own[shared], others, np.ones(len(others))))
     known = [correlation for correlation in correlations if not np.isnan(correlation)]
@@ -219,11 +220,13 @@ class _Draws(NamedTuple):
     @classmethod
     def of(cls, table: RatingTable, n_resamples: int, rng: np.random.Generator) -> _Draws:
         items, listeners = (np.ones((n_resamples + 1, n)) for n in (table.n_clusters, table.n_listeners))
+        # drawing n of n with replacement gives multinomial counts; row 0 stays at 1
         for counts in (items, listeners):
             n = counts.shape[1]
             if n:
                 counts[1:] = rng.multinomial(n, np.full(n, 1 / n), n_resamples)
         weights, means = np.zeros((2, len(items), len(table.items)))
+        # means over the listeners drawn; a stimulus weighs as often as its cluster of items was drawn
         for row, listening in enumerate(listeners):
             times = listening[table.listeners]
             totals, sums = (
@@ -244,6 +247,7 @@ def _agreement(table: RatingTable, score: Floats, draws: _Draws, confidence: flo
     rated = draws.weights[0] * defined > 0
     n_systems = len(np.unique(table.systems[rated]))
 
+    # over stimuli the draws give the standard error of Fisher's z alone
     stimuli = np.array([_spearman(known, *draw) for draw in zip(resampled.means, resampled.weights, strict=True)])
     least = min(table.n_clusters, table.n_listeners)
     first = _by_fisher(stimuli, least - 1, int(np.count_nonzero(rated)), confidence)
@@ -255,6 +259,7 @@ def _agreement(table: RatingTable, score: Floats, draws: _Draws, confidence: flo
     systems = np.array([_of_systems(*draw) for draw in zip(totals, scored, rating_sums, strict=True)])
     second = _by_percentiles(systems, 0.0, n_systems, confidence)._replace(p_value=float("nan"))
 
+    # a cell of cluster and listener weighs how often the one was drawn times how often the other was
     pairs = _Preferences.of(table, score)
     won, held = (
         np.einsum("ri,ij,rj->r", resampled.items, cells, resampled.listeners, optimize=True) for cells in pairs[:2]
@@ -269,6 +274,7 @@ def _by_percentiles(draws: Floats, nothing: float, n: int, confidence: float) ->
     if np.isnan(estimate) or not len(known):
         return Estimate(estimate, float("nan"), float("nan"), float("nan"), n)
     low, high = np.quantile(known, [(1 - confidence) / 2, (1 + confidence) / 2])
+    # two-sided: twice (1 + k) / (1 + n), with k the draws on the rarer side
     smaller = int(min(np.count_nonzero(known <= nothing), np.count_nonzero(known >= nothing)))
     return Estimate(estimate, float(low), float(high), min(1.0, 2 * (1 + smaller) / (1 + len(known))), n)
 
@@ -305,6 +311,7 @@ def _spearman(first: Floats, second: Floats, weights: Floats) -> float:
         return float("nan")
     x, y = (_ranks(values, weights) for values in (first, second))
     x, y = (ranks - weights @ ranks / total for ranks in (x, y))
+    # ranks reach up to `total`, so that a sum of squares is of the order of its third power
     size = np.sqrt((weights @ x**2) * (weights @ y**2))
     return float(np.clip((weights * x) @ y / size, -1, 1)) if size > _NEARLY * total**3 else float("nan")
 
@@ -313,6 +320,7 @@ def _ranks(values: Floats, weights: Floats) -> Floats:
     """Return mid-ranks of values that each stand there as often as they weigh."""
     _, codes = np.unique(values, return_inverse=True)
     totals = np.bincount(codes, weights)
+    # mid-rank of equal values: all weight below them, and half of their own
     ranks: Floats = (np.cumsum(totals) - totals / 2)[codes]
     return ranks
 
@@ -333,11 +341,13 @@ class _Preferences(NamedTuple):
         for rows in np.split(order, np.flatnonzero(np.diff(keys[order])) + 1):
             known = rows[~np.isnan(score[table.stimuli[rows]])]
             ratings, values = table.ratings[known], score[table.stimuli[known]]
+            # all pairs of stimuli of one item that one listener rated
             upper = np.triu_indices(len(known), 1)
             liked, put = (np.sign(column[upper[0]] - column[upper[1]]) for column in (ratings, values))
             chosen = liked != 0
             if chosen.any():
                 place = table.clusters[table.stimuli[known[0]]], table.listeners[known[0]]
+                # 1 in the same order, 0 in the other, 1/2 where the score ties
                 won[place] += ((1 + liked * put) / 2)[chosen].sum()
                 held[place] += np.count_nonzero(chosen)
         return cls(won, held, int(held.sum()))

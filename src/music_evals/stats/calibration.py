@@ -153,6 +153,7 @@ def combined_positions(
     n_placed = len(np.unique(totals[0].groups))
     if n_placed < 2:
         return [Position(float(estimate), np.nan, np.nan) for estimate in whole[0]]
+    # jackknife: (G - 1) / G times the squared deviations of the estimates without one cluster
     spread = ((without - without.mean(axis=0)) ** 2).sum(axis=0)
     reach = student(n_placed - 1, confidence) * np.sqrt((len(names) - 1) / len(names) * spread)
     reach = np.where(reach > 0, reach, np.nan)  # clusters that are all alike do not say how far the next may lie
@@ -268,6 +269,7 @@ def _combined(means: list[Floats], weights: Floats) -> Floats:
     """Return the positions of combinations, shape (rows, n_combinations), from means of shape (rows, n_metrics)."""
     own, high, low = means
     with np.errstate(invalid="ignore", divide="ignore"):
+        # p = (mean - low) / (high - low), metric by metric
         places = np.where(high != low, (own - low) / (high - low), np.nan)
         shares = weights / weights.sum(axis=1, keepdims=True)
         # 0 times NaN is NaN: what has no weight is left out before

@@ -131,6 +131,7 @@ def swap_items(pairs: BinPairs, n_permutations: int, rng: np.random.Generator) -
     low, high = np.minimum(pairs.first, pairs.second), np.maximum(pairs.first, pairs.second)
     differ = low != high
     size = pairs.n_bins + 1
+    # one number for each unordered pair of bins
     kinds, counts = np.unique(low[differ] * size + high[differ], return_counts=True)
     sorted_pairs = pairs._replace(first=low, second=high)
     moves = swap_moves(kinds // size, kinds % size, np.arange(len(kinds)), (size, len(kinds)))
@@ -155,4 +156,5 @@ def move(pairs: BinPairs, moves: Any, swaps: npt.NDArray[Any]) -> tuple[Floats, 
     """Return both histograms, shape (rows, n_bins + 1), after swaps, shape (rows, units): how much of each unit."""
     first, second = pairs.histograms
     moved = (moves @ np.ascontiguousarray(swaps.T, dtype=np.float64)).T
+    # what the first side gains the second loses
     return first + moved, second - moved

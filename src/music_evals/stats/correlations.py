@@ -80,6 +80,7 @@ def p_of_correlation(r: npt.ArrayLike, n: npt.ArrayLike) -> Floats:
     if np.any(np.abs(given) > 1):
         raise InvalidInputError(f"a correlation lies in -1 to 1, got {given[np.abs(given) > 1].flat[0]}")
     df = np.where(rows > 2, rows - 2, np.nan)
+    # r of 1 or -1 has an infinite t, and p = 0
     with np.errstate(divide="ignore"):
         t = np.abs(given) * np.sqrt(df / (1 - given**2))
     return np.asarray(2 * stdtr(df, -t), dtype=np.float64)
@@ -109,6 +110,7 @@ def fisher_interval(r: float, n: int, *, confidence: float = 0.95) -> tuple[floa
         return math.nan, math.nan
     if abs(r) == 1:
         return r, r
+    # atanh(r) is about normal, with the standard error 1 / sqrt(n - 3) whatever r is
     half = float(ndtri((1 + confidence) / 2)) / math.sqrt(n - 3)
     return math.tanh(math.atanh(r) - half), math.tanh(math.atanh(r) + half)
 
@@ -184,6 +186,7 @@ def correlation(
     r, n = _pearson(first, second), len(first)
     low, high = fisher_interval(r, n, confidence=confidence)
     without = [_pearson(first[codes != code], second[codes != code]) for code in range(len(clusters))]
+    # the jackknife is of atanh(r), which is infinite where r is 1 or -1
     is_inside = abs(r) < 1 and all(abs(value) < 1 for value in without)
     ends = (
         jackknife_interval(math.atanh(r), np.arctanh(without), confidence=confidence) if is_inside else (math.nan,) * 2
@@ -227,6 +230,7 @@ def adjusted_correlation(
         from scipy.stats import rankdata
 
         columns = rankdata(columns, axis=1)
+    # a constant and an indicator of each name of a group: collinear, which `lstsq` allows
     fixed = [np.ones(columns.shape[1])]
     for names in groups:
         defined_names = np.asarray(names)[defined]

@@ -84,6 +84,7 @@ def crossed_mean(
     """
     ratings = _checked(values)
     mean = float(ratings.mean()) if len(ratings) else float("nan")
+    # derivative of the mean with respect to the weight of a rating
     influences = (ratings - mean) / max(len(ratings), 1)
     return crossed_estimate(mean, influences, listeners, items, nothing=nothing, confidence=confidence)
 
@@ -122,6 +123,7 @@ def crossed_difference(
     ratings, first = _checked(values), np.asarray(is_first, dtype=bool)
     if first.shape != ratings.shape:
         raise PairCountError(f"values and is_first must be as many, got shapes {ratings.shape} and {first.shape}")
+    # influences on the first mean, less those on the second
     influences, difference = np.zeros(len(ratings)), 0.0
     for sign, side in ((1, first), (-1, ~first)):
         count = np.count_nonzero(side)
@@ -176,12 +178,14 @@ def crossed_estimate(
     if np.isnan(estimate) or min(n_listeners, n_items) < 2:
         return Crossed(estimate, nan, nan, nan, n, n_listeners, n_items)
     moved = _checked(moved)
+    # Cameron, Gelbach & Miller: V = V_listeners + V_items - V_both, which may come out too small
     by_listener, by_item = _variance(moved, listener_codes), _variance(moved, item_codes)
     by_both = _variance(moved, listener_codes * n_items + item_codes)
     variance = max(by_listener + by_item - by_both, by_listener, by_item)
     if not variance > 0:
         return Crossed(estimate, nan, nan, nan, n, n_listeners, n_items)
     least = min(n_listeners, n_items) - 1
+    # Satterthwaite: V² / sum(V_k² / df_k), and at least what the fewer clusters leave
     df = max(least, variance**2 / (by_listener**2 / (n_listeners - 1) + by_item**2 / (n_items - 1)))
     reach = float(student(float(df), confidence)) * variance**0.5
     # two-sided, of Student's t
@@ -191,5 +195,6 @@ def crossed_estimate(
 
 def _variance(influences: Floats, clusters: npt.NDArray[np.int64]) -> float:
     sums = np.bincount(clusters, influences)
+    # G: not every listener rated every item, so that some codes of both have no rating
     count = len(np.unique(clusters))
     return float(count / (count - 1) * (sums**2).sum())

@@ -33,6 +33,7 @@ def auc(above: npt.ArrayLike, below: npt.ArrayLike) -> float:
     if not len(first) or not len(second):
         return float("nan")
     ordered = np.sort(second)
+    # Mann-Whitney: how many of the second side lie below each value of the first, and how many equal it
     won = np.searchsorted(ordered, first, side="left")
     tied = np.searchsorted(ordered, first, side="right") - won
     return float((won + tied / 2).sum() / (len(first) * len(second)))

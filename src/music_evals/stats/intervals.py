@@ -261,6 +261,7 @@ def intervals_of_rows(
 
 def sums_of_clusters(values: Floats, codes: Integers, n_clusters: int) -> Floats:
     """Return the sum of each cluster in each row of values, shape (rows, n), as (rows, clusters)."""
+    # one count for all rows: row r has the numbers from r * n_clusters on
     places = codes + n_clusters * np.arange(len(values))[:, None]
     sums = np.bincount(places.ravel(), weights=values.ravel(), minlength=n_clusters * len(values))
     return sums.astype(np.float64, copy=False).reshape(len(values), n_clusters)
@@ -273,6 +274,7 @@ def interval_of_totals(sums: Floats, counts: Floats, confidence: float) -> tuple
     # each column in one piece of memory, so that many together are added up as each alone is
     residuals = np.asfortranarray(sums / counts.sum(axis=0) - weights * means)
     with np.errstate(invalid="ignore", divide="ignore"):  # one cluster, or no spread: NaN
+        # sqrt(V) and a: points 1 and 3 of the module
         error = np.sqrt((factors * residuals**2).sum(axis=0))
         skewness = (residuals**3).sum(axis=0) / error**3
         reach = student(df, confidence)
@@ -302,11 +304,13 @@ def weights_of_clusters(counts: Floats) -> tuple[Floats, Floats, Floats, Floats]
     with np.errstate(invalid="ignore", divide="ignore"):
         weights = counts / counts.sum(axis=0)
         squares = (weights**2).sum(axis=0)
+        # 1 / (1 - 2 w + sum(w²)), by two terms that are at least 0, so that nothing cancels
         factors = 1 / ((1 - weights) ** 2 + (squares - weights**2))
     # V = sum(d_k r_k²), and C = cov(r) / s² has C_kk = w_k² / d_k and elsewhere C_kl = w_k w_l (sum(w²) - w_k - w_l).
     # So E V = s² sum(w²), and of normal y_k Var V = 2 s⁴ sum(d_k d_l C_kl²), which the powers of w below add up to.
     q = factors * weights**2
     total, first, second = q.sum(axis=0), (q * weights).sum(axis=0), (q * weights**2).sum(axis=0)
+    # sum of q_k q_l (sum(w²) - w_k - w_l)² over all pairs, from which those with k = l are taken away
     pairs = squares**2 * total**2 + 2 * total * second + 2 * first**2 - 4 * squares * total * first
     same = (q**2 * (squares - 2 * weights) ** 2).sum(axis=0)
     with np.errstate(invalid="ignore"):

@@ -135,6 +135,7 @@ class _Clusters:
         """Test each label, shape (n_labels, n_clusters)."""
         sizes = labels.sum(axis=1)
         observed = [self._observed(inside) for inside in labels]
+        # c over k choices: where they are few all are listed, else some are drawn
         listed = [math.comb(len(self._sums), int(k)) <= n_resamples for k in sizes]
         sampled = [place for place, difference in enumerate(observed) if not (np.isnan(difference) or listed[place])]
         p_values = np.full(len(labels), np.nan)
@@ -144,6 +145,7 @@ class _Clusters:
             p_values[sampled] = (1 + extreme) / (1 + n_resamples)
         for place, difference in enumerate(observed):
             if listed[place] and not np.isnan(difference):
+                # exact: the labels as they are belong to the choices, so that p is never 0
                 p_values[place] = np.mean(np.abs(self._choices(int(sizes[place]))) >= least[place])
         inside = [int(self._counts[label].sum()) for label in labels]
         n_all = int(self._counts.sum())
@@ -169,6 +171,7 @@ class _Clusters:
         """Count the random orders whose first k clusters, for each k of `sizes`, are as far from the rest."""
         extreme = np.zeros(len(sizes), dtype=np.int64)
         for rows in blocks(n_resamples, len(self._sums)):
+            # the first k clusters of a random order, for all k at once by running sums
             order = np.argsort(rng.random((rows, len(self._sums))), axis=1)
             sums, counts = (np.cumsum(values[order], axis=1)[:, sizes - 1] for values in (self._sums, self._counts))
             extreme += np.count_nonzero(np.abs(self._differences(sums, counts)) >= least, axis=0)

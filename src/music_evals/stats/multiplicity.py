@@ -51,6 +51,7 @@ def holm(p_values: npt.ArrayLike) -> npt.NDArray[np.float64]:
     """
     given, order = _ordered(p_values)
     flat = given.ravel()
+    # step down: factors m, m - 1, .., 1, then the running maximum from the smallest p-value on
     factors = np.arange(len(order), 0, -1)
     adjusted = np.full(flat.shape, np.nan)
     adjusted[order] = np.minimum(np.maximum.accumulate(factors * flat[order]), 1)
@@ -86,6 +87,7 @@ def benjamini_hochberg(p_values: npt.ArrayLike) -> npt.NDArray[np.float64]:
     """
     given, order = _ordered(p_values)
     flat = given.ravel()
+    # step up: factors m / i, then the running minimum from the largest p-value down
     factors = len(order) / np.arange(1, len(order) + 1)
     adjusted = np.full(flat.shape, np.nan)
     adjusted[order] = np.minimum.accumulate((factors * flat[order])[::-1])[::-1]

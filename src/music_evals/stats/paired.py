@@ -323,6 +323,7 @@ def swap_test_divergence(
     difference = float(to_first[0] - to_second[0])
     if np.isnan(difference):
         return NOT_COMPARED._replace(n=n)
+    # a statistic that falls short of the observed one by rounding alone is a tie
     least = abs(difference) - TIE_TOLERANCE * float(max(abs(to_first[0]), abs(to_second[0])))
 
     def divergence_difference(side_a: Floats, side_b: Floats) -> Floats:
@@ -330,6 +331,7 @@ def swap_test_divergence(
 
     swapped, statistic = (pairs, divergence_difference) if term is None else _in_table(pairs, target, term)
     p_value = _share_of_extremes(swapped, statistic, least, n_resamples, generator(seed))
+    # the interval: clusters drawn with replacement, the reference and both systems of an item together
     clusters = (pairs.codes, pairs.n_clusters)
     draws = resampled_histograms((reference, first, second), clusters, n_bins + 1, n_bootstrap, generator(seed))
     resampled = [
@@ -362,10 +364,13 @@ def _in_table(pairs: BinPairs, target: Floats, term: Divergence) -> tuple[BinPai
     n = len(pairs.codes)
     bins, places = np.unique(np.concatenate([pairs.first, pairs.second]), return_inverse=True)
     held = np.bincount(places)  # by both systems together: what one of them does not have, the other has
+    # the table has a row for each bin and each count, 0..held, that one system can have there
     starts = np.cumsum(held + 1) - (held + 1)
     of_bin = np.repeat(np.arange(len(bins)), held + 1)
     count = np.arange(len(of_bin)) - starts[of_bin]
+    # what a count adds to the divergence; the bin of discarded values adds nothing
     added = np.where(bins < pairs.n_bins, 1.0, 0.0)[of_bin] * term(target[bins[of_bin]] / n, count / n)
+    # the term of one system less that of the other, which has the rest of what the bin holds
     table = added - added[starts[of_bin] + held[of_bin] - count]
 
     def statistic(histogram: Floats, _: Floats) -> Floats:
@@ -377,6 +382,7 @@ def _in_table(pairs: BinPairs, target: Floats, term: Divergence) -> tuple[BinPai
 
 def _swaps(pairs: BinPairs, n_resamples: int, rng: np.random.Generator) -> tuple[Iterator[tuple[Floats, Floats]], bool]:
     """Return both histograms, shape (rows, n_bins + 1), after swaps; and whether these are all swaps there are."""
+    # only items whose two bins differ move anything; their clusters are what is swapped
     differ = pairs.first != pairs.second
     changed, units = np.unique(pairs.codes[differ], return_inverse=True)
     n_units, size = len(changed), pairs.n_bins + 1
@@ -393,6 +399,7 @@ def _all_bits(n_units: int, width: int) -> Iterator[npt.NDArray[np.int64]]:
     """Yield all swaps with the first unit left as it is: swapping everything only changes the sign of the statistic."""
     start = 0
     for rows in blocks(2 ** max(n_units - 1, 0), width):
+        # the number of a swap in binary, moved up by one bit: bit 0, the first unit, is never set
         patterns = np.arange(start, start + rows)[:, None] << 1
         yield patterns >> np.arange(n_units) & 1
         start += rows

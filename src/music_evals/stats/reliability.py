@@ -66,6 +66,7 @@ def krippendorff_alpha(ratings: npt.ArrayLike, *, level: str = "interval") -> fl
     sizes, totals = np.bincount(units).astype(np.float64), np.bincount(codes).astype(np.float64)
     # sums over pairs within each unit, and over all pairs, of what their disagreement is
     if level == "nominal":
+        # pairs of a unit that differ: (m² - sum of its squared counts) / 2
         _, first, held = np.unique(units * len(values) + codes, return_index=True, return_counts=True)
         alike = np.bincount(units[first], held**2)
         within, every = (sizes**2 - alike) / 2, (len(codes) ** 2 - (totals**2).sum()) / 2
@@ -74,6 +75,7 @@ def krippendorff_alpha(ratings: npt.ArrayLike, *, level: str = "interval") -> fl
         x = (place - np.average(place, weights=totals))[codes]
         within = sizes * np.bincount(units, x**2) - np.bincount(units, x) ** 2
         every = len(x) * (x @ x) - x.sum() ** 2
+    # in a unit of m ratings each is in m - 1 pairs, so that a pair weighs 1 / (m - 1)
     observed = (within / (sizes - 1)).sum()
     return float(1 - observed * (len(codes) - 1) / every)
 
@@ -115,6 +117,7 @@ def krippendorff_alpha_of_sets(ratings: Sequence[Sequence[Collection[str]]], *, 
     for row, unit in zip(counts, units, strict=True):
         np.add.at(row, [codes[rating] for rating in unit], 1)
     totals, sizes = counts.sum(axis=0), counts.sum(axis=1)
+    # distances of all ordered pairs of a unit, from how often it has each set
     observed = (np.einsum("ui,ij,uj->u", counts, apart, counts) / (sizes - 1)).sum()
     return float(1 - observed * (totals.sum() - 1) / (totals @ apart @ totals))
 
@@ -125,12 +128,14 @@ def _distances(sets: Sequence[frozenset[str]], distance: str) -> npt.NDArray[np.
     holds = np.zeros((len(sets), len(places)))
     for row, members in zip(holds, sets, strict=True):
         row[[places[member] for member in members]] = 1
+    # |A and B| of all pairs of sets, as inner products of their memberships
     shared, sizes = holds @ holds.T, holds.sum(axis=1)
     either = sizes[:, None] + sizes - shared
     share: npt.NDArray[np.float64] = np.divide(shared, either, out=np.ones_like(shared), where=either > 0)
     if distance == "jaccard":
         return np.subtract(1, share)
     within = (shared == np.minimum(sizes[:, None], sizes)) & (shared > 0)  # one holds the other
+    # factors of MASI; sets that do not meet share 0 already
     agreement: npt.NDArray[np.float64] = share * np.select([share == 1, within], [1, 2 / 3], 1 / 3)
     return np.subtract(1, agreement)
 
@@ -176,5 +181,6 @@ def cohen_kappa(first: npt.ArrayLike, second: npt.ArrayLike, *, weights: str = "
     places = np.arange(len(values))
     between = np.abs(places[:, None] - places)
     cost = {"none": between > 0, "linear": between, "quadratic": between**2}[weights]
+    # expected counts of raters who are independent: products of the margins
     by_chance = np.outer(table.sum(axis=1), table.sum(axis=0)) / len(ours)
     return float(1 - (cost * table).sum() / (cost * by_chance).sum())

@@ -253,8 +253,10 @@ def bias_corrected(
     defined = resampled[~np.isnan(resampled)]
     if n_clusters < 2 or not len(defined) or not defined.std() > NO_SPREAD * max(abs(observed), np.abs(defined).max()):
         return np.nan, np.nan, effective
+    # s, enlarged as the variance of a sample of c clusters is
     deviation = defined.std() * math.sqrt(n_clusters / (n_clusters - 1))
     reach = float(student(weights_of_clusters(counts)[-1], confidence)) * deviation
+    # the estimate less its bias, which is b - θ̂: 2θ̂ - b
     centre = 2 * observed - defined.mean()
     return float(centre - reach), float(centre + reach), effective
 
@@ -275,6 +277,7 @@ def resampled_histograms(
         return
     # Each item is a cluster. Items with the same bins are alike, so their numbers in a resample are multinomial: the
     # cost goes with the number of different bins, not with the number of items, and the law is the same.
+    # one number for each combination of the bins of all sides
     numbers = functools.reduce(lambda number, side: number * size + side, sides)
     _, firsts, frequencies = np.unique(numbers, return_index=True, return_counts=True)
     counts = _stacked_counts([side[firsts] for side in sides], np.arange(len(firsts)), (size, len(firsts)))

@@ -39,6 +39,7 @@ class SignFlips:
 
     def p_value(self, sums: Floats) -> float:
         """Two-sided p-value of the total of `sums`, shape (clusters,)."""
+        # a cluster of sum 0 is the same under both signs: without it more tests are exact
         sums = sums if self._quick else sums[sums != 0]
         total = float(sums.sum())
         least = abs(total) - TIE_TOLERANCE * float(np.abs(sums).sum())
@@ -63,6 +64,7 @@ class SignFlips:
         for totals in self._totals_of_systems(of_systems) if len(together) else ():
             n += totals.shape[1]
             room, is_extreme = np.empty(totals.shape[1]), np.empty(totals.shape[1], dtype=bool)
+            # flipping is linear: the total of a pair is the difference of those of its two systems
             for pair in together:
                 np.subtract(totals[pairs[pair, 0]], totals[pairs[pair, 1]], out=room)
                 np.greater_equal(np.abs(room, out=room), least[pair], out=is_extreme)
@@ -75,6 +77,7 @@ class SignFlips:
     def _totals_of_systems(self, sums: Floats) -> Iterator[Floats]:
         """Yield the totals of systems under swaps, shape (systems, swaps), a part of the swaps at a time."""
         if sums.shape[1] <= self._exact:
+            # each choice of signs of the clusters before the last 13, with all signs of these
             for start in _all_totals(sums[:, :-_AT_ONCE]).T if sums.shape[1] > _AT_ONCE else [None]:
                 tail = sums[:, -_AT_ONCE:]
                 yield _all_totals(tail if start is None else np.column_stack([start, tail]))
@@ -121,6 +124,7 @@ def _totals(sums: Floats, block: npt.NDArray[np.uint8]) -> Floats:
     unflipped = np.zeros(block.shape[1])  # the sum of the clusters that keep their sign
     for signs, values in zip(block, padded.reshape(-1, 8) @ _BITS_OF_BYTES.T, strict=True):
         unflipped += values[signs]
+    # unflipped sums count +1, all others -1
     totals: Floats = 2 * unflipped - sums.sum()
     return totals
 

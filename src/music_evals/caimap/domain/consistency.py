@@ -105,8 +105,9 @@ class PersonWeek(NamedTuple):
 class Drift(NamedTuple):
     """How somebody moves from week to week.
 
-    The slope is the median of the means, a week, with its 95 % interval (Theil and Sen); `to_others` is the same of
-    what the mean lies above that of the others. Both are NaN with fewer than `MIN_WEEKS`.
+    `slope` is the median slope of the means, a week, with its 95 % interval (Theil and Sen), NaN with fewer than
+    `MIN_WEEKS`; `to_others` is the same of what the mean lies above that of the others, NaN with fewer than `MIN_WEEKS`
+    with others.
     """
 
     person: int

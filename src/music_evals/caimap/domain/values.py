@@ -79,7 +79,7 @@ class Song:
     genre: str = ""
     album: str = ""
     audio: str = ""  # name of the recording in the folder of the study
-    cluster: int | None = None
+    cluster: int | None = None  # None where that step was left out
     rhymes: tuple[bool, ...] = ()  # whether each line rhymes, by the preparation; empty where that step was left out
     theme: str = ""  # of the lyrics, by the preparation; empty where that step was left out
     timed_lyrics: tuple[TimedLine, ...] = ()
@@ -122,7 +122,7 @@ class Person:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Section:
-    """A section of a song with the pattern of each of its lines: ``c`` a character, ``R`` the last one that rhymes.
+    """A section of a song with the pattern of each line: ``c`` a character, ``R`` the last one of a line that rhymes.
 
     A space is a pause. `readings` are those of the last character of each phrase, where an annotator corrected it:
     pinyin with ü and its tone, 5 for none (``"hang2"``, ``"nü3"``, ``"le5"``); empty for a phrase that is read as
@@ -234,7 +234,8 @@ class Effects:
 class Description:
     """The annotation of a type B task: one person's description of a song.
 
-    `dimensions` are all of `music_evals.annotations.DIMENSIONS` of the group but `AUDIO_EFFECTS`.
+    `dimensions` maps the name of each of `music_evals.annotations.DIMENSIONS` of the group but `AUDIO_EFFECTS` to what
+    is said of it.
     """
 
     group: str  # ``"professional"`` or ``"amateur"``
@@ -333,15 +334,15 @@ class ScoreSheet:
 class FinishedSong:
     """A song that has passed all phases, as the export takes it.
 
-    `structure_people` are both annotators of the accepted structure, or the inspector who settled it too; `consent`
-    names the versions of the text that they have consented to, with commas.
+    `structure_people` are both annotators of the accepted structure, or the inspector who settled it too; `consent` is
+    the version of the text that they have consented to; where they accepted different ones, all of these with commas.
     """
 
     song: Song  # as imported
     structure: Structure  # the accepted one
     professional: Description  # the accepted descriptions
     amateur: Description  # the accepted descriptions
-    structure_people: Sequence[int]
+    structure_people: Sequence[int]  # their ids
     professional_person: int  # ids of who described it
     amateur_person: int  # ids of who described it
     consent: str

@@ -59,7 +59,7 @@ def read_songs(
 
     The table is JSON Lines: ``id``, ``lines`` (phrases) and ``audio`` (a file of the folder `audio`) each; perhaps
     ``title``, ``artist`` (list), ``genre``, ``album``, ``cluster``, ``rhymes`` (one mark a line), ``theme`` and
-    ``licence``, which `licence` is where a row names none. Null is as if the column were not there. `prepared` is what
+    ``licence``; `licence` counts where a row names none. Null is as if the column were not there. `prepared` is what
     programs found (`prepared.read_prepared`), by the id of a song or, where that is not its name there, by the column
     ``prepared``: it fills the columns ``lines``, ``rhymes``, ``cluster`` and ``theme`` where a row leaves them out, and
     says so in `Song.automatic`.

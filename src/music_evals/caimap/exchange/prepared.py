@@ -77,8 +77,9 @@ def read_prepared(folder: str | os.PathLike[str]) -> dict[str, Automatic]:
 def filled(row: Mapping[str, Any], automatic: Automatic) -> tuple[dict[str, Any], tuple[tuple[str, str], ...]]:
     """Fill what a row of the table of songs leaves out.
 
-    Returns the row, and which columns which program wrote (`Song.automatic`). Raises `InvalidInputError` where neither
-    has lyrics, or marks of rhyme were found for other lines than the row has.
+    Returns the row, whose own values stay, and which columns which program wrote (`Song.automatic`), ``timed_lyrics``
+    among them. Raises `InvalidInputError` where neither has lyrics, or marks of rhyme were found for other lines than
+    the row has.
     """
     if "lines" not in row and "lines" not in automatic.columns:
         why = f" ({'; '.join(automatic.failures)})" if automatic.failures else ""

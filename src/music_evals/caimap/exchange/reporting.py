@@ -39,8 +39,8 @@ def agreement_values(agreement: StudyAgreement, language: str) -> dict[str, Any]
 def write_report(agreement: StudyAgreement, out: Path, *, language: str = "zh") -> list[Path]:
     """Write ``agreement.html`` and a CSV a table into a folder, in ``"zh"`` or ``"en"``; return what was written.
 
-    The agreement is of `services.oversight.study_agreement`, the columns are those of `caimap.consistency`. Raises
-    `UnknownNameError` for another language, and `OutputError` where the folder cannot be written to.
+    The agreement is of `services.oversight.study_agreement`, the columns are those of `caimap.domain.consistency`.
+    Raises `UnknownNameError` for another language, and `OutputError` where the folder cannot be written to.
     """
     tables = agreement_values(agreement, language)
     contents = {"agreement.html": _page("agreement", "agreement_tables.html", language, **tables)}

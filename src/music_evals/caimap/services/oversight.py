@@ -169,7 +169,7 @@ def study_agreement(service: StudyService, who: int, encoder: TextEncoder | None
         )
         described: dict[str, dict[str, list[Description]]] = {group: defaultdict(list) for group in FORMS}
         for trained in session.scalars(in_training.order_by(TaskRow.song, TaskRow.id)):
-            if trained.person in set(roles):
+            if trained.person in roles:
                 described[trained.kind][trained.song].append(Description.from_dict(trained.result or {}))
         sheets = [row for row in session.scalars(select(SheetRow).order_by(SheetRow.id)) if row.inspector in roles]
         columns = (TaskRow.id, TaskRow.person, TaskRow.kind, TaskRow.submitted, TaskRow.agreement)  # and no texts

@@ -54,10 +54,10 @@ class Settings:
     seed: int = 0
     share: float = assurance.SHARE  # of descriptions that are scored, from 0 to 1
     pass_gap_hours: float = assignment.PASS_GAP.total_seconds() / 3600  # between the two passes of a structure
-    consent: str = "1"
-    release_days: float = assignment.IDLE.total_seconds() / 86400
-    rates: ledger.Rates = ledger.Rates()  # noqa: RUF009  (a tuple)
-    congruent_share: float = assurance.SHARE
+    consent: str = "1"  # version of the text that people consent to; not empty
+    release_days: float = assignment.IDLE.total_seconds() / 86400  # without work on a task; then others get its place
+    rates: ledger.Rates = ledger.Rates()  # noqa: RUF009  (a tuple: what is paid)
+    congruent_share: float = assurance.SHARE  # of songs with equal passes that an inspector sees all the same, 0 to 1
 
     def __post_init__(self) -> None:
         if self.seed < 0:
@@ -148,7 +148,7 @@ class StudyService:
     def own_task(self, session: Session, person: Person, number: int, version: int | None = None) -> TaskRow:
         """Return a task that this person may open, its song locked for the transaction where it writes.
 
-        Raises `ForbiddenError`: it is somebody else's, or does not exist; the error does not say which; `StaleError`:
+        Raises `ForbiddenError` where it is somebody else's or does not exist, without saying which; `StaleError` where
         it has changed since the page was made, or its author has handed it in.
         """
         row = session.get(TaskRow, number)

@@ -144,6 +144,7 @@ class Plan(NamedTuple):
 def step_groups(n_steps: int, spacing: int, seed: int, sweep: int) -> list[npt.NDArray[np.intp]]:
     """Return all steps in random order, each with those at multiples of the spacing from it."""
     order = np.random.default_rng((seed, _ORDER, sweep)).permutation(n_steps)
+    # groups come in the order in which the permutation first meets one of their steps
     phases, first = np.unique(order % spacing, return_index=True)
     return [np.arange(phase, n_steps, spacing) for phase in phases[np.argsort(first)]]
 
@@ -162,6 +163,7 @@ def plan_sweep(
     visited, hidden = sweep * n_steps, 0
     groups = step_groups(n_steps, spacing, seed, sweep)
     for at, group in enumerate(groups):
+        # eq. 5: the share of the annealed visits, of all sweeps, that are behind
         done = visited / (settings.eta * settings.sweeps * n_steps)
         block_share = _annealed(settings.alpha_max, settings.alpha_min, done)
         if block_share <= 0:
@@ -347,6 +349,7 @@ class ExactSampler(Sampler):
         while first < len(groups):
             # as many groups ahead as make the steps that are likely to be kept cost least each
             changes = min(max(change_rate, 1e-3), 1.0)
+            # of n groups that change with probability p each, (1 - (1 - p)^n) / p are expected to be kept
             n_kept = (1 - (1 - changes) ** numbers) / changes
             windows = np.ceil(numbers * len(groups[first]) / (n_threads() if on_cpu else 1))
             if self.network.whole:
@@ -403,6 +406,7 @@ class ExactSampler(Sampler):
         cells, distance = old.clone(), torch.full(old.shape, torch.inf, dtype=torch.float64, device=old.device)
         passes = torch.zeros(len(old), dtype=torch.int64, device=old.device)
         open_rows = torch.arange(len(old), device=old.device)
+        # as many passes as pitches settle all of them; one more sees that nothing changes
         for _ in range(N_ROLL_PITCHES + 1):
             logits = self.network.pitch_logits(context[open_rows], cells[open_rows])
             decided, distance[open_rows] = draws.at(open_rows).decide(self.probabilities(logits), old[open_rows])

@@ -70,6 +70,7 @@ def lag_agreement(contexts: Tokens, votes: Votes = LAG_VOTE) -> Floats:
         visible_weights = np.zeros(n_steps)
         visible_weights[here] = weights[here]
         moved = np.roll(contexts, -lag, axis=1)
+        # Dice: twice the notes in common, over the notes of both
         same = onsets & (contexts == moved)
         either = onsets.astype(np.int8) + (moved < HOLD)
         shared, notes = np.zeros((2, n, MUSIB_LAYOUT.middle_steps))
@@ -92,6 +93,7 @@ def lag_marginals(contexts: Tokens, votes: Votes = LAG_VOTE) -> Floats:
     windows = np.arange(len(contexts))[:, None]
     for place, lag in enumerate(vote_lags(votes).tolist()):
         sources = np.arange(_MIDDLE.start, _MIDDLE.stop) + lag
+        # steps whose source lies in the window and not in the middle
         steps = np.flatnonzero(
             (sources >= 0) & (sources < contexts.shape[1]) & ~((sources >= _MIDDLE.start) & (sources < _MIDDLE.stop))
         )
@@ -118,6 +120,7 @@ def decode_expected_f1(marginals: Floats, known: Tokens | None = None) -> Tokens
     likely = np.take_along_axis(marginals, pitches[..., None], axis=2)[..., 0] * free
     order = np.argsort(-likely, axis=1, kind="stable")
     expected = (marginals[..., :HOLD].sum(axis=2) * free).sum(axis=1)
+    # the expected F1 of the k likeliest candidates, for all k at once by running sums
     counts = np.arange(1, n_steps + 1)
     gain = 2 * np.cumsum(np.take_along_axis(likely, order, axis=1), axis=1) / (counts + expected[:, None])
     chosen = np.empty((n, n_steps), dtype=bool)

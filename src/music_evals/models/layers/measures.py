@@ -255,6 +255,7 @@ def gaussian_kl(mean: Tensor, log_std: Tensor) -> Tensor:
 
 def normals(uniform: Tensor) -> Tensor:
     """Turn uniform numbers in [0, 1) into standard normal ones by the inverse of their distribution."""
+    # 2^-54 is half of the spacing of the uniform numbers: 0 itself would become minus infinity
     normal: Tensor = torch.special.ndtri(uniform.double() + 2.0**-54)
     return normal.float()
 

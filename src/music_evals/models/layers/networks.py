@@ -357,5 +357,6 @@ def draw(log_p: Tensor, temperature: float, uniform: Tensor, top_p: float = 1.0)
         nucleus = torch.zeros_like(p, dtype=torch.bool).scatter(-1, order, ranked.cumsum(-1) - ranked < top_p)
         p = p.where(nucleus, 0.0)
     cumulative = p.cumsum(-1)
+    # the distribution function inverted; times its last value, since a nucleus sums to less than 1
     passed = (cumulative <= uniform[:, None] * cumulative[:, -1:]).sum(-1)
     return passed.clamp(max=log_p.shape[-1] - 1)

@@ -86,6 +86,7 @@ class RelativeAttention(nn.Module):
             layer(x).view(n, length, self.n_heads, -1).transpose(1, 2) for layer in (self.query, self.key, self.value)
         )  # (n, heads, length, width / heads)
         mask = skewed(query @ self.distances.T)  # (n, heads, length, length)
+        # scaled as q * k is, to which attention adds the term afterwards
         mixed = nn.functional.scaled_dot_product_attention(query, key, value, mask * (width // self.n_heads) ** -0.5)
         out: Tensor = self.out(mixed.transpose(1, 2).reshape(n, length, width))
         return out
@@ -94,6 +95,8 @@ class RelativeAttention(nn.Module):
 def skewed(terms: Tensor) -> Tensor:
     """Return terms (..., i, m) of queries and rows of the table as (..., i, j): row n - 1 - (i - j), 0 for j > i."""
     n = terms.shape[-1]
+    # skewing (Huang et al., Music Transformer, 2018): a column of zeros more, read in rows of n, moves row i to the
+    # left by n - 1 - i
     padded = nn.functional.pad(terms, (1, 0)).reshape(*terms.shape[:-2], n + 1, n)
     return padded[..., 1:, :].tril()
 
@@ -150,6 +153,7 @@ class Encoder(nn.Module):
     def nearest(self, x: Tensor) -> Tensor:
         """Return the step `near` of `forward`, (n, 2 width): of one direction of the recurrence a single step."""
         x = self.attended(x)
+        # the direction that begins at the step asked for has run one step there; the other has run all
         whole, single = x, x[:, self.near][:, None]
         forward, backward = (whole, single) if self.near == -1 else (single, whole)
         both = torch.cat([self.forwards(forward)[1][0], self.backwards(backward.flip(1))[1][0]], dim=-1)
@@ -170,6 +174,7 @@ class Gates(nn.Module):
 
     def forward(self, x: Tensor, context: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """Return what goes to the next layer and what goes past all, each (n, width, pitches)."""
+        # padded below alone: a pitch sees itself and the one `dilation` below, never one above
         z = self.gates(nn.functional.pad(x, (self.dilation, 0)))
         if self.context is not None and context is not None:
             z = z + self.context(nn.functional.pad(context, (1, 0)))
@@ -186,6 +191,7 @@ class Pitches(nn.Module):
 
     def __init__(self, context: int, width: int, filters: int, dropout: float, *, code: bool = True) -> None:
         super().__init__()
+        # 1, 2, .., 64: together the layers see 127 pitches down, more than there are
         dilations = [2**power for power in range(PITCH_BITS)]
         self.embedding = nn.Conv1d(self.n_values + (PITCH_BITS if code else 0), width, 1)
         self.layers = nn.ModuleList(

@@ -301,6 +301,7 @@ class _NoteRun(Run):
         self.training: TrainingConfig = recipe.training
         self.train, self.validation = examples
         n = self.training.epoch_contexts or len(self.train)
+        # the files of a stage lie in a folder of its name, beside those of a training without stages
         checkpoint, log = ((folder / name).parent / stage / Path(name).name for name in (CHECKPOINT, LOG))
         super().__init__(model, self.training, n, (checkpoint, log), recipe.key())
         self.n_examples = n
@@ -349,6 +350,7 @@ class _NoteRun(Run):
         weights = self.model.state_dict() if self.average else {}
         for name, value in self.average.items():
             if value.is_floating_point():
+                # the weight of the past grows with the steps up to `average`
                 value.lerp_(weights[name], 1 - min(self.training.average, (1 + self.step) / (10 + self.step)))
             else:
                 value.copy_(weights[name])
@@ -439,6 +441,7 @@ def learning_rate(step: int, epoch_steps: int, training: TrainingConfig) -> floa
         return max(peak * training.decay ** (step - warmup), training.final_learning_rate)
     if training.schedule == "noam":
         return peak * math.sqrt(warmup / (step + 1))
+    # half a cosine over the cycle that the step lies in; the first one begins after the rise
     ends = [epoch_steps * epochs for epochs in itertools.accumulate(training.cycles)]
     cycle = bisect.bisect_right(ends, step)
     start = ends[cycle - 1] if cycle else warmup

@@ -69,7 +69,7 @@ def agreement_of_run(
     agrees with people; ``notes``, in words. None where something is not defined.
 
     Raises `NoDataError` where nothing that was rated is in the run, or there are no ratings; the errors of
-    `ratings.check_ratings`; and `UnknownNameError` for another level.
+    `ratings.check_ratings`; `InvalidInputError` for an option out of range; and `UnknownNameError` for another level.
     """
     check_ratings(ratings)
     loaded = run if isinstance(run, LoadedResults) else load_results(run)
@@ -80,8 +80,8 @@ def agreement_of_run(
     for system in loaded.scores.systems:
         pairs = loaded.scores.scored(system)
         clusters |= zip(pairs.text("item"), pairs.text("group"), strict=True)
-    # what the run calls each stimulus of a study; None for those of other runs
-    # a run whose folder has another name now is taken for all of them
+    # what the run calls each stimulus of a study, None for those of other runs; a run whose folder has another name now
+    # is taken for all of them
     is_named = loaded.folder.name in {pair.run for pair in key}
     others = {pair for pair in key if is_named and pair.run not in {"", loaded.folder.name}}
     names_in_run = {

@@ -91,10 +91,10 @@ def build_listening_test(
     Nothing stands at `out` yet; `study`, `introduction` and `page` are those of `folders.write_study_folder`, and every
     file is brought to `loudness_lufs`. `progress` is called with the items that are done, all items, and a word.
 
-    Raises the errors of `pairs.read_pairs` and `settings.check_pairs_of_test`; `InvalidInputError` where a file is no
-    audio, sounds of an item are not equally long (the message names the rows), a hidden reference is not the reference,
-    or a file would be clipped; `UnknownNameError` for a system that the table does not have; `OutputError` where the
-    folder cannot be written.
+    Raises the errors of `pairs.read_pairs` and `settings.check_pairs_of_test`; `UnreadableFileError` where a file is no
+    audio; `InvalidInputError` where sounds of an item are not equally long (the message names the rows), a hidden
+    reference is not the reference, or a file would be clipped; `UnknownNameError` for a system that the table does not
+    have; `OutputError` where the folder cannot be written.
     """
     place = Path(pairs)
     rows = read_pairs(place)

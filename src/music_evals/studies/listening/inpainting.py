@@ -128,12 +128,12 @@ class StudySettings:
 def build_study(settings: StudySettings, *, progress: Callable[[int, int, str], object] | None = None) -> Study:
     """Build the folder of a blind listening study.
 
-    Raises `NoDataError`: no run, a run without records or predictions, or systems that share no item;
-    `InvalidInputError`: a run of another task; runs that differ in their music; fewer shared items than asked for; a
-    folder that is not free; a loudness that would clip; or music without a stated licence; `UnknownNameError`: a system
-    that no run has; `CorruptRecordsError`: records that are damaged; `MissingBackendError`: FluidSynth or its sounds
-    are not installed; ``sounds="additive"`` needs neither; `OutputError`: the folder cannot be written; one that was
-    there is kept.
+    Raises `NoDataError` without a run, for one without records or predictions, or systems that share no item;
+    `InvalidInputError` for a run of another task, runs that differ in their music, fewer shared items than asked for, a
+    folder that is not free, a loudness that would clip, or music without a stated licence; `UnknownNameError` for a
+    system that no run has; `CorruptRecordsError` for damaged records; `MissingBackendError` where FluidSynth or its
+    sounds are not installed (``sounds="additive"`` needs neither); `OutputError` where the folder cannot be written:
+    one that was there is kept.
     """
     check_out(settings.out, overwrite=settings.overwrite)
     content = read_runs(settings.runs)

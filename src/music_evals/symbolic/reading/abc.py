@@ -154,6 +154,7 @@ class _Reader:
         if not self._labels:
             return None  # the field of the header speaks of parts that the tune does not mark
         ranges: dict[str, tuple[int, int]] = {}
+        # a part reaches to the next label; of several with one letter the first counts
         for (letter, start), (_, stop) in itertools.pairwise([*self._labels, ("", n_measures)]):
             ranges.setdefault(letter, (start, stop))
         missing = sorted(set(self._part_order) - ranges.keys())
@@ -343,6 +344,7 @@ class _Reader:
     def _alter(self, voice: VoiceState, note: re.Match[str]) -> int:
         """Return the alteration of a note, by its own accidental, a tie, the bar or the key, and let it hold."""
         letter = note[2].upper()
+        # what an accidental holds for: its letter in all octaves, or this one alone
         place = letter if self._propagation == "pitch" else f"{letter}{note_pitch(note[2], note[3], 0)}"
         if note[1]:
             if self._propagation != "not":
@@ -350,6 +352,7 @@ class _Reader:
             return ACCIDENTALS[note[1]]
         if place in voice.accidentals:
             return voice.accidentals[place]
+        # a tie takes its alteration over the bar line; without one the key decides
         return voice.tied.get((note[2], note[3]), voice.key.alters[letter])
 
     def _chord(self, voice: VoiceState, text: str) -> None:
@@ -384,6 +387,7 @@ class _Reader:
     def _break(self, voice: VoiceState, text: str) -> None:
         if voice.last is None:
             raise AbcError(f"the broken rhythm {text!r} has no note before it")
+        # the shorter note has 1/2, 1/4, .. of its length, the other what that leaves of two
         short = Fraction(1, 2 ** len(text))
         before, after = (2 - short, short) if text[0] == ">" else (short, 2 - short)
         if voice.bar.events:  # else it stands before the bar line

@@ -80,6 +80,7 @@ def decode_abc(content: bytes) -> tuple[str, str]:
 
 def signature_alters(fifths: int) -> dict[str, int]:
     """Return how a key signature alters each letter, in semitones."""
+    # each fifth up raises one letter more, in the order of FIFTHS, and every seventh begins again with F
     return {letter: (fifths + 6 - index) // 7 for index, letter in enumerate(FIFTHS)}
 
 
@@ -110,6 +111,7 @@ def read_key(text: str) -> Key | None:
         rest = rest[mode.end() :]
     if word and word != "m" and word[:3] not in MODES:
         raise AbcError(f"the mode {word!r} of the key {text!r} is not one")
+    # C major has no signature: places on the line of fifths count from C, and a sharp is seven further
     fifths = FIFTHS.index(tonic[1]) - 1 + 7 * ((tonic[2] == "#") - (tonic[2] == "b"))
     fifths += MODES["min"] if word == "m" else MODES.get(word[:3], 0)
     is_minor = word == "m" or word[:3] in {"min", "aeo"}
@@ -207,6 +209,7 @@ def read_tuplet(text: str, meter: tuple[int, int] | None) -> tuple[Fraction, int
     if not p:
         raise AbcError(f"the tuplet {text!r} is of no notes")
     is_compound = meter is not None and meter[0] % 3 == 0 and meter[0] > 3
+    # in the time of how many notes, after the table of section 4.13
     q = q or {2: 3, 3: 2, 4: 3, 6: 2, 8: 3}.get(p, 3 if is_compound else 2)
     return Fraction(q, p), r or p
 
@@ -229,6 +232,7 @@ def read_part_order(text: str) -> str:
     text = re.sub(r"[\s.,]", "", text)
     if not re.fullmatch(r"(?:[A-Za-z]\d*|\(|\)\d*)*", text):
         raise AbcError(f"the order of parts {text!r} is not one")
+    # a string for each bracket that is open; a closing one is added to the string around it
     stack = [""]
     for item in re.finditer(r"([A-Za-z])(\d*)|(\()|\)(\d*)", text):
         letter, times, opening, group_times = item.groups()

@@ -262,10 +262,12 @@ def _scan(body: bytes, place: str, offset: int) -> Iterator[tuple[int, int, bool
         if stored:
             data = position + 1
         else:
+            # running status: that of the last channel message, without a byte of its own
             status, data = running, position
         if NOTE_OFF <= status < SYSEX:
             running = status
             position = data + _N_DATA_BYTES[status >> 4]
+            # there are one or two data bytes, so that the first and the last are all
             if padded[data] >= 0x80 or padded[position - 1] >= 0x80:
                 wrong = data + (padded[data] < 0x80)
                 raise UnreadableFileError(

@@ -232,6 +232,7 @@ class _PartReader:
                 semitones.append(semitones[0] + (12 if double.get("above") == "yes" else -12))
             # as many steps of the scale as are stated, or as make the key simplest
             diatonic = self._whole(transpose.findtext("diatonic", str(round(chromatic * 7 / 12))), "diatonic")
+            # places on the line of fifths: a fifth has 7 semitones and 4 steps, 7 * 7 - 12 * 4 = 1
             fifths = 7 * int(chromatic) - 12 * diatonic
             number = transpose.get("number")
             for staff in self._staves if number is None else [number.strip()]:
@@ -341,6 +342,7 @@ class _PartReader:
                 if unit is None:
                     raise self._error(f"the beat unit {units[0].text!r} of a metronome mark is unknown")
                 dots = len(metronome.findall("beat-unit-dot"))
+                # n dots make a unit 2 - 1 / 2^n times as long
                 self._add_tempo(Fraction(per_minute) * unit * (2 - Fraction(1, 2**dots)), moved)
 
     def _read_tempo(self, sound: ET.Element, moved: Fraction = Fraction(0)) -> None:

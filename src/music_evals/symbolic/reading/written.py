@@ -204,6 +204,7 @@ class _Player:
                 self._leave(coda := self._sought("coda", place))
                 return coda
         else:
+            # back to the start of the passage while passes are left, else on and out of it
             last_pass = self._last_pass.get(place, measure.ends_repeat)
             if measure.ends_repeat and self._number < last_pass:
                 self._number += 1

@@ -1,7 +1,7 @@
 """The page of a metric: what it measures, a worked example, inputs of its own kind, and the result on its range.
 
 `app.py` of every metric folder is a few lines over `build_metric_page`. What the buttons do are plain functions, in
-`metric_inputs` and `metric_results`.
+`inputs` and `results`.
 """
 
 from __future__ import annotations

@@ -69,7 +69,7 @@ def open_file(path: str | None) -> tuple[Piece, list[str], str, int, str, str]:
         path: MIDI, MusicXML or ABC, at most 1 MiB.
     """
     piece = melody_sources.open_piece(path)
-    voice = next(label for label in piece.voices if piece._is_one_voice(label))
+    voice = next(label for label in piece.voices if piece._is_one_voice(label))  # the highest notes are one
     note = f"{escape(piece.name)}: {piece.n_measures} measures, {len(piece.voices) - 1} voices."
     if voice == melody_sources.HIGHEST:
         note += " No voice has one note at a time: these are the highest notes."
