@@ -60,18 +60,18 @@ class TestWriting:
         assert files_in(tmp_path) == [path]
 
     def test_a_folder_is_made_where_that_is_asked_for(self, tmp_path):
-        with pytest.raises(OutputError):
+        with pytest.raises(OutputError, match="cannot be written"):
             write_atomically(tmp_path / "new" / "a", b"x")
         assert write_atomically(tmp_path / "new" / "a", b"x", parents=True).read_bytes() == b"x"
 
     def test_a_file_in_the_way_of_the_folder(self, tmp_path):
         (tmp_path / "file").write_text("in the way")
-        with pytest.raises(OutputError):
+        with pytest.raises(OutputError, match="cannot be made"):
             write_atomically(tmp_path / "file" / "a", b"x", parents=True)
 
     def test_a_full_disk_leaves_nothing_behind(self, tmp_path):
         path = write_atomically(tmp_path / "a", b"old")
-        with pytest.raises(OutputError):
+        with pytest.raises(OutputError, match="No space left"):
             write_half(path, OSError(28, "No space left on device"))
         assert path.read_bytes() == b"old"
         assert files_in(tmp_path) == [path]
@@ -315,10 +315,10 @@ def test_a_pointer_of_git_lfs_is_named(tmp_path: Path) -> None:
         (tmp_path / name).write_bytes(POINTER)
         with pytest.raises(UnreadableFileError, match=rf"{name}: a Git LFS pointer, .*run `git lfs pull`"):
             check_no_pointer_in(tmp_path / name)
-    with pytest.raises(UnreadableFileError):
+    with pytest.raises(UnreadableFileError, match=r"b\.parquet: a Git LFS pointer"):
         check_no_pointers_below(tmp_path)
     for read in (decode_text, parse_json, lambda content, place: list(json_lines(content, place))):
-        with pytest.raises(UnreadableFileError, match=r"songs\.jsonl"):
+        with pytest.raises(UnreadableFileError, match=r"songs\.jsonl: a Git LFS pointer"):
             read(POINTER, "songs.jsonl")
     (tmp_path / "c.txt").write_bytes(b"version 1")
     check_no_pointer_in(tmp_path / "c.txt")

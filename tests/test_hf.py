@@ -142,7 +142,7 @@ def test_kinds_mix_in_one_batch(agreement: Agreement, tmp_path: Path) -> None:
 def test_a_context_in_parts_is_a_whole_context(agreement: Agreement, tmp_path: Path) -> None:
     parts = {"past": MEASURE * 6, "middle": as_path(tmp_path, 4), "future": np.array(MEASURE * 6)}
     assert agreement.compute(predictions=[parts], references=[parts])["agreement"] == 1.0
-    with pytest.raises(UnsupportedTypeError):
+    with pytest.raises(UnsupportedTypeError, match="past, middle and future"):
         agreement.compute(predictions=[MIDDLE], references=[{"past": MEASURE * 6, "middle": MEASURE * 4}])
     with pytest.raises(ContextLengthError, match="144"):
         agreement.compute(predictions=[MIDDLE], references=[{**parts, "past": MEASURE * 5}])
@@ -212,7 +212,7 @@ def test_an_item_that_cannot_be_read_is_named(
 
 
 def test_what_is_offered_is_named(agreement: Agreement) -> None:
-    with pytest.raises(UnsupportedTypeError):
+    with pytest.raises(UnsupportedTypeError, match=r"MIDI bytes; notes .* NoteSeq tokens .* past, middle and future"):
         agreement.add(prediction=object(), reference=CONTEXT)
 
 
@@ -224,7 +224,7 @@ def test_a_middle_is_no_reference(agreement: Agreement) -> None:
 @pytest.mark.parametrize("batch", ["a.mid", b"MThd", Path("a.mid"), {"past": []}, 7, score_of(4)])
 def test_a_bare_item_is_no_batch(batch: Any, agreement: Agreement) -> None:
     """A string would be read letter by letter."""
-    with pytest.raises(UnsupportedTypeError):
+    with pytest.raises(UnsupportedTypeError, match="must be a list of items"):
         agreement.compute(predictions=batch, references=[CONTEXT])
 
 

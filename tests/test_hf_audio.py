@@ -121,7 +121,7 @@ def test_a_column_that_would_be_decoded_says_how_to_hand_it_over(
     monkeypatch.setattr(datasets.config, "TORCHCODEC_AVAILABLE", False)
     monkeypatch.setitem(sys.modules, "torchcodec", None)
     rows = datasets.Dataset.from_dict({"audio": [str(file)] * 2}).cast_column("audio", datasets.Audio())
-    with pytest.raises(MissingBackendError):
+    with pytest.raises(MissingBackendError, match=r"references: decoding .*torchcodec.*Audio\(decode=False\)"):
         arrived.add_batch(references=rows["audio"], predictions=rows["audio"])
     stored = rows.cast_column("audio", datasets.Audio(decode=False))["audio"]
     arrived.add_batch(references=stored, predictions=stored)
@@ -222,7 +222,7 @@ def test_a_failed_add_changes_nothing(arrived: Arrived, file: Path) -> None:
         arrived.add_batch(predictions=[file, 7], references=[file, file])
     with pytest.raises(PairCountError):
         arrived.add_batch(predictions=[file, file], references=[file])
-    with pytest.raises(UnsupportedTypeError):
+    with pytest.raises(UnsupportedTypeError, match="must be a list of items"):
         arrived.add_batch(predictions=str(file), references=[file])
     arrived.add(prediction=file, reference=(SAMPLES, RATE))
     assert arrived.compute()["n"] == 2
@@ -280,7 +280,7 @@ def test_a_path_is_kept_from_where_we_are(arrived: Arrived, file: Path, monkeypa
 
 def test_several_processes_share_files_only(file: Path, tmp_path: Path) -> None:
     shared = Arrived(cache_dir=str(tmp_path), num_process=2, process_id=0, experiment_id="run")
-    with pytest.raises(UnsupportedTypeError):
+    with pytest.raises(UnsupportedTypeError, match="write the samples to files"):
         shared.add(prediction=(SAMPLES, RATE), reference=file)
 
 

@@ -83,11 +83,11 @@ def midi_file(folder: Path, name: str) -> Path:
 @pytest.mark.usefixtures("reader")
 def test_a_parser_that_dies_costs_one_item(count: Count, tmp_path: Path) -> None:
     good, deadly = midi_file(tmp_path, "good"), midi_file(tmp_path, "deadly")
-    with pytest.raises(ParserCrashError):
+    with pytest.raises(ParserCrashError, match=r"predictions\[1\]: .*deadly.mid: the parser died"):
         count.add_batch(predictions=[good, deadly], references=[CONTEXT] * 2)
-    with pytest.raises(ParserCrashError):
+    with pytest.raises(ParserCrashError, match=r"predictions\[0\]: 4 bytes: the parser died"):
         count.add(prediction=b"MThd", reference=CONTEXT)
-    with pytest.raises(ParserCrashError):
+    with pytest.raises(ParserCrashError, match=r"references\[0\]: "):
         count.add(prediction=MIDDLE, reference={"past": MIDDLE, "middle": deadly, "future": MIDDLE})
     count.add(prediction=good, reference=CONTEXT)
     assert count.compute(predictions=[write_midi(middle_score())], references=[CONTEXT]) == {"count": 2}
@@ -131,10 +131,10 @@ def test_an_instance_that_is_dropped_takes_its_process_along(tmp_path: Path) -> 
 
 @pytest.mark.usefixtures("reader")
 def test_errors_of_every_kind_name_the_item(count: Count, tmp_path: Path) -> None:
-    with pytest.raises(UnknownNameError, match=r"'.mdi'"):
+    with pytest.raises(UnknownNameError, match=r"predictions\[0\]: .*'\.mdi'"):
         count.add(prediction="a.mdi", reference=CONTEXT)
     backend = midi_file(tmp_path, "backend")
-    with pytest.raises(MissingBackendError, match="'music21'"):
+    with pytest.raises(MissingBackendError, match=r"predictions\[1\]: .*'music21'"):
         count.add_batch(predictions=[MIDDLE, backend], references=[CONTEXT] * 2)
 
 

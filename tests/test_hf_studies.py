@@ -117,7 +117,7 @@ def test_what_is_refused_names_the_row(module: Any, study: StudyTables) -> None:
         module.compute(predictions=given["edits"])
     with pytest.raises(InvalidInputError, match="load is 0"):
         module.compute(predictions=[row | {"mouse_clicks": 0} for row in rows])
-    with pytest.raises(UnsupportedTypeError):
+    with pytest.raises(UnsupportedTypeError, match="edits: expected a path"):
         module.compute(predictions=3)
     with pytest.raises(TypeError, match="no_such_option"):
         module.compute(predictions=rows, no_such_option=1)

@@ -156,7 +156,7 @@ def test_what_is_no_tag_is_named(item: Any, error: type[Exception], message: str
 
 @pytest.mark.parametrize("batch", [LYRICS, {"label": "verse"}, 7, b"(verse)"])
 def test_a_bare_item_is_no_batch(batch: Any, echo: Echo) -> None:
-    with pytest.raises(UnsupportedTypeError):
+    with pytest.raises(UnsupportedTypeError, match="must be a list of items"):
         echo.compute(predictions=batch, references=[PATTERN])
 
 

@@ -30,6 +30,7 @@ from typing import Any
 from mkdocs.exceptions import PluginError
 from mkdocs.utils.meta import get_data
 
+import music_evals
 from music_evals import deprecation
 from music_evals.benchmark.run import settings_of
 from music_evals.cli.verbs import build_parser
@@ -196,14 +197,16 @@ def moved() -> str:
 
 
 def renamed() -> str:
-    """Return module, old name and new name of functions, classes and arguments that go by both."""
-    rows = []
+    """Return module, old name and new name of functions, classes, attributes and arguments that go by both."""
+    rows = [["music_evals", *names] for names in music_evals._RENAMED.items()]
     for path in sorted((ROOT / "src").rglob("*.py")):
         module = ".".join(path.relative_to(ROOT / "src").with_suffix("").parts).removesuffix(".__init__")
         for call in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             match call:
                 case ast.Call(ast.Name("module_getattr"), [_, names]):
                     rows += [[module, *row] for row in ast.literal_eval(names).items()]
+                case ast.Call(ast.Name("warn_renamed"), [ast.Constant(str(old)), ast.Constant(str(new))]) if "." in old:
+                    rows.append([module, old, new])
                 case ast.Call(ast.Name("renamed_options"), keywords=words):
                     rows += [[module, f"{word.arg}=", f"{ast.literal_eval(word.value)}="] for word in words]
     unique = sorted(set(map(tuple, rows)))

@@ -324,7 +324,7 @@ class MissingBackendError(MusicEvalsError, ImportError):
     """An optional package is needed for a feature.
 
     `extra` is the extra of `music_evals` that installs the package, or several with commas; empty if none does.
-    `install` is the command that installs it in that case.
+    `install` is the command that installs the package where no extra does.
     """
 
     extra: str = ""

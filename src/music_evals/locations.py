@@ -190,6 +190,7 @@ def fetched(path: str, content: str, *, max_bytes: int, folder: Path | None = No
         elif kind == "git":
             data = copy.read_bytes()
             now = "git:" + hashlib.sha1(b"blob %d\0" % len(data) + data).hexdigest()  # noqa: S324 (git's own)
+            del data  # not held while the caller works
         else:
             now = hash_file(copy)
         if now != content:

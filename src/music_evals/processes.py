@@ -41,7 +41,10 @@ class ReaderProcess(Generic[T]):
     a file, or until this object is gone. `environment` are variables that it gets beside those of this one, `label` is
     what the message of its death calls the reader. `memory_bytes` is its largest data segment (``RLIMIT_DATA``, on
     Linux all private memory that can be written) once the reader is imported; None sets no limit, nor does a platform
-    that has none to set.
+    that has none to set. What takes longer than `timeout_sec` for one file is ended, and reported as its death.
+
+    Raises `InvalidInputError` for a limit that is not positive and, with the first file, for a reader that cannot be
+    imported.
     """
 
     def __init__(

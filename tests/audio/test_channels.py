@@ -55,7 +55,7 @@ def test_what_is_no_recording(tmp_path, stereo):
         load_channels(np.array([0.0, np.nan, 0.0]), rate=8000)
     with pytest.raises(InvalidAudioError, match="infinite"):
         load_channels(np.full(20, 1e300), rate=8000)
-    with pytest.raises(InvalidAudioError):
+    with pytest.raises(InvalidAudioError, match="no samples"):
         load_channels(np.zeros(0), rate=8000)
     with pytest.raises(InvalidAudioError, match="rate"):
         load_channels(stereo)

@@ -207,7 +207,7 @@ class TestEdges:
             extract(load_audio(sine(12), rate=RATE), ["f0"], backends={"f0": "broken"})
 
     def test_a_package_that_is_missing(self):
-        with pytest.raises(MissingBackendError):
+        with pytest.raises(MissingBackendError, match="pip install no-such-package"):
             extract(load_audio(sine(12), rate=RATE), ["melody"], backends={"f0": "absent"})
 
     def test_a_missing_package_of_another_feature_is_no_matter(self):

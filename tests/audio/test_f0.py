@@ -112,5 +112,5 @@ def test_frames_of_basic_pitch_begin_anew_with_every_window() -> None:
 
 def test_torchcrepe_says_how_to_be_installed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "torchcrepe", None)
-    with pytest.raises(MissingBackendError):
+    with pytest.raises(MissingBackendError, match="pip install torchcrepe"):
         optional_f0.track_torchcrepe(_tune())

@@ -256,18 +256,18 @@ class TestWorker:
 
     @pytest.mark.parametrize("script", ["raise ValueError('no chord at all')", "import os; os.kill(os.getpid(), 11)"])
     def test_a_failure_or_a_crash_is_an_error(self, run, script):
-        with pytest.raises(BackendError):
+        with pytest.raises(BackendError, match="toy failed with exit status"):
             run(script)
 
     @pytest.mark.parametrize("script", ["", "print('ready')", "print('[1, 2')"])
     def test_an_end_without_a_result_is_an_error(self, run, script):
-        with pytest.raises(BackendError) as caught:
+        with pytest.raises(BackendError, match="toy ended without a result") as caught:
             run(script)
         assert isinstance(caught.value.__cause__, ValueError)
 
     def test_a_hang_is_an_error(self, run, monkeypatch):
         monkeypatch.setattr(process, "TIMEOUT_SEC", 0.3)
-        with pytest.raises(BackendError):
+        with pytest.raises(BackendError, match="took more than"):
             run("import time; time.sleep(60)")
 
 

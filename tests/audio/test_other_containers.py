@@ -93,7 +93,7 @@ class TestWalks:
             read_container(write(tmp_path, CONTAINERS[kind] + b"\0\1\2\3\4\5\6\7\xff\xff\xff\xff\xff"))
 
     def test_an_mp4_that_was_never_finished(self, tmp_path):
-        with pytest.raises(UnreadableFileError):
+        with pytest.raises(UnreadableFileError, match="without a moov and an mdat box"):
             read_container(write(tmp_path, box(b"ftyp", b"M4A ") + box(b"mdat", bytes(99))))
 
     @pytest.mark.parametrize(
@@ -140,7 +140,7 @@ class TestNeitherIsThere:
                 assert word in str(caught.value)
 
     def test_a_cut_file_is_a_cut_file(self, tmp_path):
-        with pytest.raises(UnreadableFileError):
+        with pytest.raises(UnreadableFileError, match="get a whole copy"):
             load_audio(write(tmp_path, CONTAINERS["mp4"][:-1]))
 
     def test_the_named_decoder_is_missing(self, tmp_path):
@@ -296,7 +296,7 @@ class TestTheCommand:
         (folder / "ffmpeg").write_text("#!/bin/sh\nexit 127\n")  # as where a shared library is missing
         for name in ("torchcodec", "torchcodec.decoders"):  # imported already or not
             monkeypatch.setitem(sys.modules, name, None)
-        with pytest.raises(UnreadableFileError):
+        with pytest.raises(UnreadableFileError, match="neither the command ffmpeg nor the package torchcodec runs"):
             load_audio(write(tmp_path, CONTAINERS["mp4"]))
 
     def test_the_record_of_a_pair_says_who_read_it(self, tmp_path, impostor):

@@ -131,7 +131,7 @@ def test_every_program_sounds(program: int) -> None:
 
 def test_a_soundfont_that_is_named_but_missing_is_not_replaced(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("MUSIC_EVALS_SOUNDFONT", str(tmp_path / "no.sf2"))
-    with pytest.raises(MissingBackendError):
+    with pytest.raises(MissingBackendError, match=r"no\.sf2.*apt-get install"):
         find_soundfont()
 
 

@@ -105,7 +105,7 @@ def test_a_missing_file_says_what_to_do(run: Path, name: str) -> None:
 )
 def test_intervals_that_cannot_be_made_again(run: Path, intervals: Any) -> None:
     change(run, lambda r: r.update(intervals=intervals))
-    with pytest.raises(UnreadableFileError):
+    with pytest.raises(UnreadableFileError, match="does not say how its intervals were made"):
         load_results(run)
 
 

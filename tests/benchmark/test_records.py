@@ -149,9 +149,9 @@ def test_no_records_to_read(tmp_path: Path) -> None:
     (tmp_path / "empty.jsonl").write_bytes(b"")
     (tmp_path / "records").mkdir()
     for name in ("empty.jsonl", "records"):
-        with pytest.raises(CorruptRecordsError):
+        with pytest.raises(CorruptRecordsError, match="no finished block"):
             read_records(tmp_path / name)
-    with pytest.raises(OutputError):
+    with pytest.raises(OutputError, match="cannot read"):
         read_records(tmp_path / "missing.jsonl")
     assert records_at(tmp_path / "records") is None
 
@@ -247,7 +247,7 @@ def test_a_shard_that_is_lost_or_there_twice_is_named(sharded: Path) -> None:
         read_records(sharded)
     (sharded / "away").rename(sharded / names[1])
     (sharded / f"00001-{'0' * 16}.parquet").write_bytes(b"")
-    with pytest.raises(CorruptRecordsError):
+    with pytest.raises(CorruptRecordsError, match="have one number"):
         read_records(sharded)
 
 
@@ -406,7 +406,7 @@ def test_an_old_run_that_was_cut_off_ends_with_its_last_whole_block(tmp_path: Pa
     for length in range(0, len(whole), 7):
         torn.write_bytes(whole[:length])
         if b'"block"' not in whole[:length].rpartition(b"\n")[0]:
-            with pytest.raises(CorruptRecordsError):
+            with pytest.raises(CorruptRecordsError, match="no finished block"):
                 read_records(torn)
             continue
         read = list(read_records(torn))
@@ -441,7 +441,7 @@ def test_a_changed_number_and_a_lost_line_are_noticed(tmp_path: Path) -> None:
 def test_a_file_that_is_no_record_file_is_left_alone(tmp_path: Path) -> None:
     path = tmp_path / "diary.jsonl"
     path.write_text("dear diary\n")
-    with pytest.raises(CorruptRecordsError):
+    with pytest.raises(CorruptRecordsError, match="is no record file"):
         RecordStore(path, HEADER, ITEMS)
     assert path.read_text() == "dear diary\n"
 
@@ -449,7 +449,7 @@ def test_a_file_that_is_no_record_file_is_left_alone(tmp_path: Path) -> None:
 def test_records_in_two_forms_are_no_records(tmp_path: Path) -> None:
     path = write_blocks(tmp_path / "records")
     write_old(tmp_path / "records.jsonl")
-    with pytest.raises(CorruptRecordsError):
+    with pytest.raises(CorruptRecordsError, match="are both there"):
         RecordStore(path, HEADER)
     with RecordStore(path, HEADER, overwrite=True):
         pass

@@ -92,7 +92,7 @@ def test_an_empty_split(tmp_path: Path) -> None:
 
 def test_a_broken_file(tmp_path: Path) -> None:
     (tmp_path / "test.parquet").write_bytes(b"no parquet at all")
-    with pytest.raises(UnreadableFileError):
+    with pytest.raises(UnreadableFileError, match="cannot be read"):
         load_items(str(tmp_path), None, "test")
 
 

@@ -282,7 +282,7 @@ def test_what_cannot_be_exported_is_named(songs: list[FinishedSong], tmp_path: P
         export_songs([bare], tmp_path / "a", key=KEY)
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "x").touch()
-    with pytest.raises(OutputError):
+    with pytest.raises(OutputError, match="new or empty"):
         export_songs(songs, tmp_path / "full", key=KEY)
 
 

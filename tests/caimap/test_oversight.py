@@ -60,7 +60,7 @@ def test_professionals_practise_both_types_and_skip_no_song(bench: StudyBench) -
     first = training.take_training(bench.service, bench.PRO)
     annotating.open_task(bench.service, bench.PRO, first.id)
     seen = bench.version(TaskRow, first.id)
-    with pytest.raises(InvalidAnnotationError):
+    with pytest.raises(InvalidAnnotationError, match="not in training"):
         annotating.screen(bench.service, bench.PRO, first.id, seen, reason="poor_audio")
     annotating.submit(bench.service, bench.PRO, first.id, seen, one_verse("春眠不觉晓"))
     second = training.take_training(bench.service, bench.PRO)
@@ -161,7 +161,7 @@ def test_inspectors_are_verified_and_their_score_stays(bench: StudyBench) -> Non
         assert session.get(TaskRow, task).state == "accepted"
         assert session.query(SheetRow).count() == 2
     other = bench.take(bench.THIRD_PRO)
-    with pytest.raises(InvalidAnnotationError):
+    with pytest.raises(InvalidAnnotationError, match="nobody has scored"):
         oversight.verify(bench.service, sheet(other.id, bench.ADMIN))
     bench.service.configure(Settings(seed=1, share=0.0, congruent_share=0.0))
     assert oversight.verifications(bench.service, bench.ADMIN) == []
@@ -203,7 +203,7 @@ def test_settled_structures_are_verified_without_seeing_what_was_settled(bench: 
             act(bench.service, bench.INSPECTOR)
     managing.withdraw(bench.service, bench.INSPECTOR, bench.INSPECTOR)
     assert inspecting.settlements(bench.service, bench.ADMIN) == []
-    with pytest.raises(InvalidAnnotationError):
+    with pytest.raises(InvalidAnnotationError, match="not in the sample"):
         inspecting.unsettled(bench.service, bench.ADMIN, "s1")
 
 
@@ -212,7 +212,7 @@ def test_a_fifth_of_what_an_inspector_settled_is_verified(bench: StudyBench) -> 
     settled(bench, *(f"s{number}" for number in range(5)))
     (drawn,) = inspecting.settlements(bench.service, bench.ADMIN)
     (other, *_) = {f"s{number}" for number in range(5)} - {drawn.song}
-    with pytest.raises(InvalidAnnotationError):
+    with pytest.raises(InvalidAnnotationError, match="not in the sample"):
         inspecting.verify_settlement(bench.service, bench.ADMIN, other, one_verse("春眠不觉晓"))
 
 
@@ -230,7 +230,7 @@ def test_structures_of_the_training_are_judged(bench: StudyBench) -> None:
     first = practised_structure(bench, bench.PRO, one_verse("春眠不觉晓", "处处闻啼鸟"))
     (alone,) = training.lessons(bench.service, bench.PRO)
     assert (alone.against, math.isnan(alone.agreement)) == ("", True)
-    with pytest.raises(InvalidAnnotationError):
+    with pytest.raises(InvalidAnnotationError, match="nothing yet"):
         training.lesson(bench.service, bench.PRO, first)
     practised_structure(bench, bench.OTHER_PRO, one_verse("春眠不觉晓"))  # one line of two
     practised_structure(bench, bench.THIRD_PRO, one_verse("春眠不觉晓", "处处闻啼鸟"))
@@ -254,7 +254,7 @@ def test_structures_of_the_training_are_judged(bench: StudyBench) -> None:
         training.models(bench.service, bench.PRO)
     (other,) = {"s1", "s2"} - {model.song.id}
     seen = bench.version(SongRow, other)
-    with pytest.raises(InvalidAnnotationError):
+    with pytest.raises(InvalidAnnotationError, match="training set"):
         training.set_model(bench.service, bench.INSPECTOR, other, seen, accepted)
     assert managing.finished_songs(bench.service) == []
     managing.withdraw(bench.service, bench.INSPECTOR, bench.INSPECTOR)

@@ -343,7 +343,7 @@ def test_half_a_song_or_two_halves_do_not() -> None:
     with pytest.raises(InvalidAnnotationError, match="30 of 60"):
         listening.check_listening(played(upto=30), 60.0)
     later = [PlaybackEvent("play", 30, 2000), *(PlaybackEvent("beat", at, 1970 + at) for at in range(35, 61, 5))]
-    with pytest.raises(InvalidAnnotationError):
+    with pytest.raises(InvalidAnnotationError, match="one sitting"):
         listening.check_listening([*played(upto=30), *later], 60.0)
 
 

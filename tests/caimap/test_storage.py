@@ -337,7 +337,7 @@ def test_a_damaged_copy_is_refused_and_leaves_nothing(
 def test_what_is_no_backup_is_refused(kept: StudyBench, study: Path, tmp_path: Path) -> None:
     backup(study, kept.url, tmp_path / "copy")
     url, again = sqlite_url(tmp_path / "again" / "study.db"), tmp_path / "again"
-    with pytest.raises(UnreadableFileError):
+    with pytest.raises(UnreadableFileError, match="no backup"):
         restore(tmp_path / "nothing", again, url)
     (tmp_path / "copy" / "stranger").write_bytes(b"x")
     with pytest.raises(UnreadableFileError, match="stranger"):
@@ -357,7 +357,7 @@ def test_a_backup_replaces_nothing(kept: StudyBench, study: Path, tmp_path: Path
     backup(study, kept.url, tmp_path / "copy")
     with pytest.raises(OutputError, match=r"export\.key"):
         backup(study, kept.url, tmp_path / "copy")
-    with pytest.raises(OutputError):
+    with pytest.raises(OutputError, match="in the study itself"):
         backup(study, kept.url, study / "copy")
     with pytest.raises(NoDataError):
         backup(tmp_path / "none", sqlite_url(tmp_path / "none" / "study.db"), tmp_path / "other")
@@ -385,7 +385,7 @@ def test_a_study_in_postgresql_is_copied_and_comes_back(
     work(postgres_bench)
     made = backup(study, postgres_bench.url, tmp_path / "copy")
     assert made.files == 4
-    with pytest.raises(OutputError):
+    with pytest.raises(OutputError, match="the table"):
         restore(tmp_path / "copy", tmp_path / "again", postgres_bench.url)
     restore(tmp_path / "copy", tmp_path / "again", empty_postgres)
     assert rows(empty_postgres) == rows(postgres_bench.url)

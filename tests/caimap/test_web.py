@@ -266,7 +266,7 @@ def test_structures_round_trip_through_the_editor() -> None:
     assert structure_of(split).sections[0].lines == ("春眠", "不觉晓", "处处闻啼鸟")
     merged = {**structure_fields(made), "line_0": "", "line_1": "春眠不觉晓 处处闻啼鸟"}
     assert structure_of(merged).sections[0].lines == ("春眠不觉晓 处处闻啼鸟",)
-    with pytest.raises(InvalidAnnotationError):
+    with pytest.raises(InvalidAnnotationError, match="must begin a section"):
         structure_of({"line_0": "春", "theme": "x"})
 
 

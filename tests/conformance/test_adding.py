@@ -100,7 +100,8 @@ class Clone:
         options = ["-q", "-x", "-p", "no:cacheprovider", "-m", "not slow", "-k", chosen]
         tests = f"import pytest\nraise SystemExit(pytest.main({[*options, f'tests/conformance/{module}.py']}))"
         imports = "import json\nfrom music_evals.cli import main\n"
-        return self.run(sys.executable, "-c", f"{imports}{code}\n{tests}").splitlines()
+        lines = self.run(sys.executable, "-c", f"{imports}{code}\nprint('-- tests', flush=True)\n{tests}").splitlines()
+        return lines[: lines.index("-- tests")]
 
 
 def test_a_metric_is_a_function_a_row_and_a_folder(tmp_path: Path) -> None:
@@ -119,7 +120,7 @@ def test_a_metric_is_a_function_a_row_and_a_folder(tmp_path: Path) -> None:
         "folder = evaluate.load('./metrics/ambitus_similarity').compute(**pair)\n"
         "beside = evaluate_preservation(*pair.values(), metrics=['motif_recall'], companions=True)\n"
         "print(json.dumps([folder['ambitus_similarity'], beside['ambitus_similarity']]))\n"
-        "main('list metrics --task preservation'.split())",
+        "assert main('list metrics --task preservation'.split()) == 0",
         "test_metrics",
         f"not ({' or '.join(apart.split())})",
     )
@@ -138,7 +139,7 @@ def test_a_task_is_a_folder_and_a_verb(tmp_path: Path) -> None:
     printed = clone.run("music-evals", "toy", "--numbers", str(numbers), "--out", str(tmp_path / "out"), "--json")
     assert json.loads(printed)["scores"]["near"]["nearness"]["value"] == pytest.approx((0.9 + 0.9 + 1 + 1) / 4)
     chosen = "arrows_are_kept or heavy_packages or folders_of_tasks or generic_module"
-    assert "music-evals toy" in "\n".join(clone.python("main(['list', 'tasks'])", "test_imports", chosen))
+    assert "music-evals toy" in "\n".join(clone.python("assert main(['list', 'tasks']) == 0", "test_imports", chosen))
 
 
 def test_an_editing_system_is_a_file_and_a_card(tmp_path: Path) -> None:
@@ -164,7 +165,7 @@ def test_a_data_set_is_a_builder_and_a_folder(tmp_path: Path) -> None:
         "from datasets import load_dataset\n"
         "rows = load_dataset('./datasets_scripts/tuning_forks', 'forks', split='test')\n"
         "print(len(rows), rows[0]['hz'])\n"
-        "main(['list', 'datasets'])",
+        "assert main(['list', 'datasets']) == 0",
         "test_datasets",
         "test",
     )

@@ -44,7 +44,7 @@ def test_zip(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["../a.mid", "/a.mid", "x/../../a.mid", "..\\a.mid"])
 def test_a_path_that_leaves_the_archive_refuses_it(tmp_path: Path, name: str) -> None:
-    with pytest.raises(UnreadableFileError):
+    with pytest.raises(UnreadableFileError, match="leaves the archive"):
         read_archive(tar(tmp_path / "a.tgz", {name: b"a"}), MIDI)
 
 
@@ -64,11 +64,11 @@ def test_no_archive_is_named(tmp_path: Path) -> None:
     with pytest.raises(NoDataError):
         read_archive(tmp_path / "a.tgz", MIDI)
     (tmp_path / "a.tgz").write_bytes(b"no archive")
-    with pytest.raises(UnreadableFileError):
+    with pytest.raises(UnreadableFileError, match="not an archive"):
         read_archive(tmp_path / "a.tgz", MIDI)
     whole = tar(tmp_path / "b.tgz", {"a.mid": bytes(range(256)) * 40}).read_bytes()
     (tmp_path / "b.tgz").write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(UnreadableFileError):
+    with pytest.raises(UnreadableFileError, match="not an archive"):
         read_archive(tmp_path / "b.tgz", MIDI)
     with pytest.raises(NoDataError, match=r"no file that ends in \.mid"):
         read_archive(tar(tmp_path / "c.tgz", {"a.txt": b"x"}), MIDI)
@@ -86,5 +86,5 @@ def test_an_archive_that_is_damaged_far_from_its_start_is_named(tmp_path: Path, 
     whole = bytearray(path.read_bytes())
     whole[len(whole) // 2 : len(whole) // 2 + 5000] = bytes(5000)
     path.write_bytes(whole)
-    with pytest.raises(UnreadableFileError):
+    with pytest.raises(UnreadableFileError, match="not an archive"):
         read_archive(path, MIDI)

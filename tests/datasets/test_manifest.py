@@ -32,7 +32,7 @@ def test_rows_with_nan_are_refused():
 
 def test_a_folder_that_cannot_be_made_is_a_named_error(tmp_path):
     (tmp_path / "file").write_text("in the way")
-    with pytest.raises(OutputError):
+    with pytest.raises(OutputError, match="choose another folder"):
         write_dataset(tmp_path / "file", {"main": {"test": ROWS}}, features())
 
 

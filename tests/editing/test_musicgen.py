@@ -168,7 +168,7 @@ def test_what_it_cannot_edit_is_refused(system: MusicGen) -> None:
     assert "`source_prompt`" in type(system)(system._model, text="source_prompt").supports(
         audio_request(ASK, seconds=1)
     )
-    with pytest.raises(InvalidAudioError):
+    with pytest.raises(InvalidAudioError, match="one channel"):
         system.edit([audio_request(ROCK, seconds=1, channels=2)])
     with pytest.raises(FileTooLargeError, match="30"):
         system.edit([audio_request(ROCK, audio=np.full((1, 31 * 1000), 0.1, np.float32), sample_rate=1000)])

@@ -400,7 +400,7 @@ def test_what_it_cannot_edit_is_refused(model: AudioLDM2) -> None:
     ):
         with pytest.raises(UnsupportedEditError, match=why):
             system.edit([audio_request(instruction, seconds=0.5)])
-    with pytest.raises(InvalidAudioError):
+    with pytest.raises(InvalidAudioError, match="one channel"):
         system.edit([audio_request(ROCK, seconds=0.5, channels=2)])
     with pytest.raises(InvalidAudioError, match="silent"):
         system.edit([audio_request(ROCK, audio=np.zeros((1, 22050), np.float32))])

@@ -356,7 +356,7 @@ class TestCheckpoint:
         self, folder: Path, tmp_path: Path, monkeypatch: Any
     ) -> None:
         torch.save({"best_state": published(tiny_musicgen("musicongen"))}, tmp_path / PICKLED)
-        with pytest.raises(ModelUnavailableError):
+        with pytest.raises(ModelUnavailableError, match="music-evals convert"):
             MusiConGen.from_pretrained(tmp_path, base=folder)
         asked: list[Any] = []
 

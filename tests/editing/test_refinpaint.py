@@ -521,12 +521,12 @@ def test_files_that_do_not_fit_are_refused(model: Any, tmp_path: Path) -> None:
         with pytest.raises(UnreadableFileError, match=why):
             RefinPaint.from_pretrained(tmp_path)
     (tmp_path / "model.safetensors").write_bytes(b"torn")
-    with pytest.raises(UnreadableFileError):
+    with pytest.raises(UnreadableFileError, match="no whole safetensors"):
         RefinPaint.from_pretrained(tmp_path)
     model.save_pretrained(tmp_path / "saved")
     config = json.loads((tmp_path / "saved" / "config.json").read_text())
     (tmp_path / "saved" / "config.json").write_text(json.dumps({**config, "hidden": 32}))
-    with pytest.raises(UnreadableFileError):
+    with pytest.raises(UnreadableFileError, match="do not fit"):
         RefinPaint.from_pretrained(tmp_path / "saved")
 
 

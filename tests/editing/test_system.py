@@ -144,7 +144,7 @@ def test_bad_sources_are_refused() -> None:
     with pytest.raises(FileTooLargeError, match=r"3\.0") as caught:
         Fussy().edit([audio_request(COMPLETE)])
     assert (caught.value.unit, caught.value.limit, caught.value.size) == ("seconds", 2.0, 3.0)
-    with pytest.raises(InvalidAudioError):
+    with pytest.raises(InvalidAudioError, match="one channel, and the source has 2"):
         Fussy().edit([audio_request(COMPLETE, channels=2, seconds=1)])
     with pytest.raises(InvalidAudioError, match="silent"):
         Fussy().edit([audio_request(COMPLETE, audio=np.zeros((1, RATE), np.float32))])
@@ -210,5 +210,5 @@ def test_alignment_keeps_what_sounds_when_the_rate_changes() -> None:
 
 @pytest.mark.parametrize("broken", [np.zeros((1, 0), np.float32), np.full((1, 9), np.inf, np.float32)])
 def test_a_system_that_returns_no_music_has_failed(broken: np.ndarray) -> None:
-    with pytest.raises(BackendError):
+    with pytest.raises(BackendError, match="empty or not finite"):
         align(recording(), RATE, broken, RATE)

@@ -127,12 +127,12 @@ def test_no_card_yet(results: dict[str, Any]) -> None:
     "card", [f"# x\n{RESULTS_START}\n", f"# x\n{RESULTS_END}\n", f"# x\n{RESULTS_END}\n{RESULTS_START}\n"]
 )
 def test_marks_that_do_not_pair_up(results: dict[str, Any], card: str) -> None:
-    with pytest.raises(UnreadableFileError):
+    with pytest.raises(UnreadableFileError, match="one is missing or they are swapped"):
         fill_card(results, "mine", card)
 
 
 def test_a_broken_head(results: dict[str, Any]) -> None:
-    with pytest.raises(UnreadableFileError):
+    with pytest.raises(UnreadableFileError, match="head of the card"):
         fill_card(results, "mine", "---\nlicense: [mit\n---\n# Mine\n")
 
 

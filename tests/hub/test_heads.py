@@ -100,7 +100,7 @@ def test_text_stays_text_for_readers_of_both_versions(text: str) -> None:
 
 @pytest.mark.parametrize("head", ["a: [1", "- a\n- b", "just text"])
 def test_heads_that_cannot_be_read(head: str) -> None:
-    with pytest.raises(UnreadableFileError):
+    with pytest.raises(UnreadableFileError, match="head of the card"):
         read_head(f"---\n{head}\n---\n# x\n")
 
 

@@ -110,7 +110,7 @@ def test_what_ranks_are_the_defaults_of_the_benchmarks() -> None:
         "name": described["encoder"],
     }
     assert ranked("preservation") == {"variant": defaults(preservation.Settings)["variant"]}
-    assert ranked("inpainting") == {"variant": inpainting.Settings(dataset="x", out="y").variant}
+    assert ranked("inpainting") == {"variant": inpainting.Settings(dataset="x", out="y").scored_variant}
 
 
 def test_another_encoder_has_no_rank(preservation: Path) -> None:

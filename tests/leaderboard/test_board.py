@@ -93,7 +93,7 @@ def test_damage_is_told_and_not_skipped(tmp_path: Path) -> None:
     data = bytearray(path.read_bytes())
     data[len(data) // 2] ^= 1
     path.write_bytes(data)
-    with pytest.raises(CorruptRecordsError):
+    with pytest.raises(CorruptRecordsError, match="hash of its name"):
         read_board(tmp_path)
     with pytest.raises(CorruptRecordsError):
         add_part(tmp_path, [B])
@@ -110,7 +110,7 @@ def test_records_that_are_not_what_they_say(changed: dict[str, Any], tmp_path: P
     forged = dataclasses.replace(A, **changed)
     if "id" not in changed and changed.keys() & {"task", "groups", "direction"}:
         forged = dataclasses.replace(forged, id=id_of(forged))
-    with pytest.raises(CorruptRecordsError):
+    with pytest.raises(CorruptRecordsError, match=r"take the file away"):
         forge(tmp_path, forged)
 
 
@@ -123,7 +123,7 @@ def forge(board: Path, made: ResultRecord) -> None:
 def test_a_file_with_other_columns(tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
     leaderboard_board._write(tmp_path / "data", [{"id": "x"}], {"id": "string"})
-    with pytest.raises(CorruptRecordsError):
+    with pytest.raises(CorruptRecordsError, match="other columns"):
         read_board(tmp_path)
 
 

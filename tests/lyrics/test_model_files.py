@@ -68,9 +68,9 @@ def test_files_of_a_model_on_the_hub(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert found == ModelPlace(COMMIT, COMMIT, here=True)
     assert has_file("lab/poet", found, "config.json")
     assert not has_file("lab/poet", found, "none.json")
-    with pytest.raises(ModelUnavailableError):
+    with pytest.raises(ModelUnavailableError, match=r"not known whether there is one; .*hf download lab/poet"):
         has_file("lab/poet", found, "unknown.json")
-    with pytest.raises(ModelUnavailableError):
+    with pytest.raises(ModelUnavailableError, match="Hub cannot be reached"):
         find_model("lab/poet", None, "modules.json")
 
 

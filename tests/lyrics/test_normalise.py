@@ -366,7 +366,7 @@ def test_opencc_is_asked_for_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("item", [None, 7, b"(verse)", ["(verse)"]])
 def test_other_types_are_refused(item: object) -> None:
-    with pytest.raises(UnsupportedTypeError):
+    with pytest.raises(UnsupportedTypeError, match="expected the text of a song"):
         normalise_lyrics(item)  # type: ignore[arg-type]
 
 

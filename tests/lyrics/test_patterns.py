@@ -157,7 +157,7 @@ def test_a_scorer_needs_less(text: str) -> None:
 
 @pytest.mark.parametrize("value", [None, b"(verse)\nccR", ["(verse)"]])
 def test_a_pattern_is_a_text(value: object) -> None:
-    with pytest.raises(UnsupportedTypeError):
+    with pytest.raises(UnsupportedTypeError, match="must be a text"):
         read_pattern(value)  # type: ignore[arg-type]
 
 

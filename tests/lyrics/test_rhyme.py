@@ -213,7 +213,7 @@ def test_a_function_of_your_own() -> None:
 def test_names_that_do_not_exist() -> None:
     with pytest.raises(UnknownNameError):
         rhyme_class("床前明月光", "offical")
-    with pytest.raises(UnsupportedTypeError):
+    with pytest.raises(UnsupportedTypeError, match="one of official, line, char, words or a function"):
         rhyme_function(3)  # type: ignore[arg-type]
 
 

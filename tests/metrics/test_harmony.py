@@ -107,7 +107,7 @@ def test_nothing_to_compare(reference: Chords, estimate: Chords, official: float
 
 
 def test_a_label_that_nobody_reads() -> None:
-    with pytest.raises(InvalidAnnotationError):
+    with pytest.raises(InvalidAnnotationError, match=r"not in Harte syntax.*write C:maj, A:min, N for no chord"):
         harmony.major_minor_score(FOUR, chords((0, 4, "C#m")))
 
 

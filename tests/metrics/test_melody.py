@@ -205,9 +205,9 @@ def test_motifs_are_counted(first: list[int], second: list[int], variant: str) -
 
 
 def test_motifs_of_the_wrong_kind() -> None:
-    with pytest.raises(UnsupportedTypeError):
+    with pytest.raises(UnsupportedTypeError, match='use variant="official"'):
         melody.motif_recall(track(220), SCALE)
-    with pytest.raises(UnsupportedTypeError):
+    with pytest.raises(UnsupportedTypeError, match="give the f0 of both sides"):
         melody.motif_recall(SCALE, SCALE, variant="official")
 
 

@@ -92,7 +92,7 @@ def test_motifs(case: dict[str, Any]) -> None:
 
 def test_motifs_of_notes_are_not_official() -> None:
     track = F0Track(np.arange(4) * HOP_SEC, np.full(4, 440.0))
-    with pytest.raises(UnsupportedTypeError):
+    with pytest.raises(UnsupportedTypeError, match="made of Melody"):
         melody.motif_jaccard(track, track)
 
 

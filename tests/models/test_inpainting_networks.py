@@ -532,7 +532,7 @@ def test_what_is_neither_a_folder_nor_an_id_is_named(kind, name):
 @NETWORKS
 def test_an_id_that_cannot_be_fetched_is_named(kind, monkeypatch, tmp_path):
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
-    with pytest.raises(ModelUnavailableError):
+    with pytest.raises(ModelUnavailableError, match="there is no folder someone/nothing, and it cannot be fetched"):
         kind.from_pretrained("someone/nothing", cache_dir=tmp_path)
 
 

@@ -57,7 +57,7 @@ def test_a_function_may_take_the_seed() -> None:
 
 
 def test_a_function_must_return_a_text_and_have_a_name() -> None:
-    with pytest.raises(UnsupportedTypeError):
+    with pytest.raises(UnsupportedTypeError, match="broken returned NoneType in place of a text"):
         CallableWriter(lambda _: None, "broken").write(["a"], seed=0)
     with pytest.raises(InvalidInputError, match="needs a name"):
         CallableWriter(str.upper, " ")
@@ -170,7 +170,7 @@ def test_pickled_weights_are_not_read(tmp_path: Path) -> None:
     folder = build_model(tmp_path / "pickled")
     torch.save(load_file(folder / "model.safetensors"), folder / "pytorch_model.bin")
     (folder / "model.safetensors").unlink()
-    with pytest.raises(ModelUnavailableError):
+    with pytest.raises(ModelUnavailableError, match="cannot be loaded"):
         TransformersWriter(folder).write(["a"], seed=0)
 
 
@@ -190,7 +190,7 @@ def hub_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_no_connection_is_not_a_model_without_generation_config(hub_cache: Path) -> None:
-    with pytest.raises(ModelUnavailableError):
+    with pytest.raises(ModelUnavailableError, match="hf download lab/poet"):
         TransformersWriter("lab/poet")
     known = hub_cache / ".no_exist" / COMMIT / "generation_config.json"  # the Hub said once that it has none
     known.parent.mkdir(parents=True)
@@ -246,14 +246,14 @@ def test_weights_go_and_come_again(sampler: Path) -> None:
 
 
 def test_models_that_are_not_there(sampler: Path, tmp_path: Path) -> None:
-    with pytest.raises(ModelUnavailableError):
+    with pytest.raises(ModelUnavailableError, match="hf download nobody/no-such-model"):
         TransformersWriter("nobody/no-such-model")
     (tmp_path / "empty").mkdir()
-    with pytest.raises(ModelUnavailableError):
+    with pytest.raises(ModelUnavailableError, match="cannot be loaded"):
         TransformersWriter(tmp_path / "empty")
     (tmp_path / "odd").mkdir()
     (tmp_path / "odd" / "config.json").write_text('{"model_type": "no_such_type"}')
-    with pytest.raises(ModelUnavailableError):
+    with pytest.raises(ModelUnavailableError, match="cannot be loaded"):
         TransformersWriter(tmp_path / "odd")
 
 
@@ -262,10 +262,10 @@ def test_missing_and_damaged_weights(tmp_path: Path) -> None:
     weights = folder / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:2000])
     writer = TransformersWriter(folder)
-    with pytest.raises(ModelUnavailableError):
+    with pytest.raises(ModelUnavailableError, match="cannot be loaded"):
         writer.write(["a"], seed=0)
     weights.unlink()
-    with pytest.raises(ModelUnavailableError):
+    with pytest.raises(ModelUnavailableError, match="cannot be loaded"):
         writer.write(["a"], seed=0)
 
 
@@ -383,8 +383,8 @@ def test_odd_pauses(server: Server, writer: EndpointWriter, waits: list[float], 
 
 
 def test_a_server_that_stays_broken(server: Server, writer: EndpointWriter, waits: list[float]) -> None:
-    server.answers((500, f"no\nluck with {KEY}"))
-    with pytest.raises(BackendError):
+    server.answers((500, f"no\nluck with {KEY}"))  # which is shown without the key
+    with pytest.raises(BackendError, match=r"error, 4 times \(status 500: no luck with \*\*\*\)"):
         writer.write(["a"], seed=0)
     assert waits == [1, 2, 4]
     assert len(server.requests) == 4
@@ -448,7 +448,7 @@ def test_a_refused_connection(waits: list[float], server: Server) -> None:
         probe.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{probe.getsockname()[1]}"
     writer = EndpointWriter(url, "m", retries=2, sleep=waits.append)
-    with pytest.raises(ModelUnavailableError):
+    with pytest.raises(ModelUnavailableError, match="cannot be reached"):
         writer.write(["a"], seed=0)
     assert waits == [1, 2]
 
@@ -588,7 +588,7 @@ def test_keys_that_are_none(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ModelUnavailableError, match="NO_KEY_HERE"):
         EndpointWriter("http://host", "m", api_key_env="NO_KEY_HERE")
     monkeypatch.setenv("NO_KEY_HERE", "secret\nX-Other: 1")
-    with pytest.raises(ModelUnavailableError) as caught:
+    with pytest.raises(ModelUnavailableError, match="characters that a key cannot have") as caught:
         EndpointWriter("http://host", "m", api_key_env="NO_KEY_HERE")
     assert "secret" not in str(caught.value)
 

@@ -336,14 +336,14 @@ def test_more_epochs_go_on_from_a_finished_run(songs, tmp_path):
     train_from_file(songs, out=tmp_path / "two", changes=["training.epochs=9"])
     train_from_file(songs, out=tmp_path / "one", changes=["training.epochs=9"])
     assert weights(tmp_path / "two") == weights(tmp_path / "one")
-    with pytest.raises(CorruptRecordsError):
+    with pytest.raises(CorruptRecordsError, match="later epoch"):
         train_from_file(songs, out=tmp_path / "two")
 
 
 def test_checkpoints_of_something_else_are_refused(songs, tmp_path):
     train_from_file(songs, out=tmp_path / "out")
     for change in ("training.seed=1", "data.min_count=2", "data.max_songs=5", "training.learning_rate=1e-5"):
-        with pytest.raises(CorruptRecordsError):
+        with pytest.raises(CorruptRecordsError, match=r"delete .*professional\.safetensors"):
             train_from_file(songs, out=tmp_path / "out", changes=[change])
     checkpoint = tmp_path / "out" / "run" / "professional.safetensors"
     checkpoint.write_bytes(checkpoint.read_bytes()[:-9])
@@ -484,7 +484,7 @@ def test_rows_that_are_wrong_are_named(songs, tmp_path):
     with pytest.raises(InvalidInputError, match="s_1"):
         train_from_file(songs, out=tmp_path / "out")
     (tmp_path / "rows.jsonl").write_text("{")
-    with pytest.raises(UnreadableFileError):
+    with pytest.raises(UnreadableFileError, match="JSON lines"):
         train_from_file(songs, out=tmp_path / "out")
 
 
@@ -583,7 +583,7 @@ def test_what_is_no_trained_tagger(tmp_path):
         MusicTagger.from_pretrained(tmp_path / "saved")
     (tmp_path / "saved" / "model.safetensors").write_bytes(whole)
     (tmp_path / "saved" / "vocabulary.json").write_text(vocabulary(song_purpose=("one",)).to_json())
-    with pytest.raises(UnreadableFileError):
+    with pytest.raises(UnreadableFileError, match="do not fit"):
         MusicTagger.from_pretrained(tmp_path / "saved")
     (tmp_path / "saved" / "vocabulary.json").unlink()
     with pytest.raises(NoDataError, match=r"vocabulary\.json"):

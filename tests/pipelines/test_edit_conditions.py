@@ -45,7 +45,7 @@ def test_what_is_played_is_heard(piece: str) -> None:
 
 
 def test_music_without_beats_is_refused() -> None:
-    with pytest.raises(InvalidAudioError):
+    with pytest.raises(InvalidAudioError, match="no beats"):
         extract_conditions(Audio(np.zeros(22050 * 4, np.float32), silent=True))
     with pytest.raises(InvalidInputError, match="at least one beat"):
         extract_conditions(Audio(np.zeros(22050, np.float32)), beats_per_bar=0)

@@ -268,7 +268,7 @@ def test_both_empty_is_the_authors_own_value() -> None:
 
 @pytest.mark.parametrize(("generated", "reference"), [(None, PATTERN), (LYRICS, None), (b"(verse)", PATTERN)])
 def test_other_types(generated: Any, reference: Any) -> None:
-    with pytest.raises(UnsupportedTypeError):
+    with pytest.raises(UnsupportedTypeError, match="must be a text"):
         lyric_structure(reference, generated)
 
 
@@ -277,9 +277,9 @@ def test_every_function_takes_the_reference_first() -> None:
         names = list(inspect.signature(function).parameters)
         sides = [name.removesuffix("s") for name in names if name in {"reference", "references", "generated"}]
         assert sides in ([], ["reference"], ["generated"], ["reference", "generated"]), function.__name__
-    with pytest.raises(UnsupportedTypeError):
+    with pytest.raises(UnsupportedTypeError, match="a reference pattern must be a text"):
         lyric_structure(None, None)  # type: ignore[arg-type]
-    with pytest.raises(UnsupportedTypeError):
+    with pytest.raises(UnsupportedTypeError, match="references must be a list"):
         evaluate_lyrics(PATTERN, LYRICS)
     with pytest.raises(PairCountError, match="1 references and 2 lyrics"):
         evaluate_lyrics([PATTERN], [LYRICS, LYRICS])

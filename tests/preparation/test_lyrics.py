@@ -76,9 +76,9 @@ def test_what_cannot_be_spread_is_refused() -> None:
         spread_lines([(1.0, "天"), (1.0, "sky")], 5.0)
     with pytest.raises(InvalidAnnotationError, match=r"increase.*song at 1.00 s"):
         spread_lines([(1.0, "天")], 1.0)
-    with pytest.raises(InvalidAnnotationError):
+    with pytest.raises(InvalidAnnotationError, match="start before end"):
         Character("天", 1.0, 1.0)
-    with pytest.raises(InvalidAnnotationError):
+    with pytest.raises(InvalidAnnotationError, match="a text"):
         Character("", 1.0, 2.0)
 
 

@@ -276,7 +276,7 @@ def test_a_broken_textgrid_is_named(change: tuple[str, str], message: str, tmp_p
 
 
 def test_a_file_that_is_not_there_or_too_large_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(UnreadableFileError):
+    with pytest.raises(UnreadableFileError, match="cannot be read"):
         read_textgrid(tmp_path / "none.TextGrid")
     path = tmp_path / "large.TextGrid"
     path.write_text(LONG, encoding="utf-8")

@@ -76,7 +76,7 @@ def test_every_measure_of_the_lead_sheet_is_full() -> None:
 def test_a_lead_sheet_is_never_made_up() -> None:
     with pytest.raises(InvalidAnnotationError, match="beats"):
         make_lead_sheet(Features(4.0, undefined={"beats": "silent"}))
-    with pytest.raises(InvalidAnnotationError):
+    with pytest.raises(InvalidAnnotationError, match="two beats"):
         make_lead_sheet(_features(beats=Beats(np.array([1.0]))))
 
 

@@ -57,5 +57,5 @@ def test_what_a_program_started_is_ended_with_it(tmp_path: Path) -> None:
 
 def test_a_program_that_cannot_be_run_is_named(tmp_path: Path) -> None:
     (tmp_path / "it").write_text("no program")
-    with pytest.raises(BackendError):
+    with pytest.raises(BackendError, match="it does not run"):
         run_program([str(tmp_path / "it")], "it", timeout_sec=30)

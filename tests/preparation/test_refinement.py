@@ -201,20 +201,20 @@ def test_what_cannot_be_refined_is_refused_by_name() -> None:
     song = _in_a_row([0.5, 0.5], [60, 62])
     f0, levels = _voice(song)
     first = _characters(song)
-    with pytest.raises(InvalidAnnotationError):
+    with pytest.raises(InvalidAnnotationError, match="no frame is voiced"):
         refine(first, F0Track(f0.times_sec, -np.abs(f0.frequencies_hz)), levels)
     once = np.zeros(len(f0.times_sec))
     once[20] = 200.0
-    with pytest.raises(InvalidAnnotationError):
+    with pytest.raises(InvalidAnnotationError, match="never sounds for longer"):
         refine(first, F0Track(f0.times_sec, once), levels)
     crowd = [Character("天", 0.5 + 0.001 * i, 1.5) for i in range(100)]
-    with pytest.raises(InvalidAnnotationError):
+    with pytest.raises(InvalidAnnotationError, match="no room for character"):
         refine(crowd, f0, levels)
-    with pytest.raises(InvalidAnnotationError):
+    with pytest.raises(InvalidAnnotationError, match="no room for character"):
         refine([Character("天", 50.0, 51.0)], f0, levels)  # long after the end
-    with pytest.raises(InvalidAnnotationError):
+    with pytest.raises(InvalidAnnotationError, match="no character"):
         refine([], f0, levels)
-    with pytest.raises(InvalidAnnotationError):
+    with pytest.raises(InvalidAnnotationError, match="in order"):
         refine(first[::-1], f0, levels)
     with pytest.raises(InvalidInputError, match="reach_sec"):
         refine(first, f0, levels, reach_sec=0.0)
@@ -264,9 +264,9 @@ def test_levels_are_those_of_the_samples() -> None:
     assert levels.decibels[50] == pytest.approx(20 * np.log10(0.5) - 3.01, abs=0.01)  # a sine lies 3 dB below its peak
     assert levels.decibels[150] == -120.0
     for wrong in (np.zeros((2, 5)), np.zeros(0), np.array([np.nan])):
-        with pytest.raises(InvalidAudioError):
+        with pytest.raises(InvalidAudioError, match="finite samples"):
             measure_levels(wrong, 22050)
-    with pytest.raises(InvalidAnnotationError):
+    with pytest.raises(InvalidAnnotationError, match="one level a frame"):
         Levels(np.arange(3.0), np.zeros(2))
     with pytest.raises(InvalidAnnotationError, match="increase"):
         Levels(np.zeros(2), np.zeros(2))

@@ -105,7 +105,7 @@ def test_a_table_that_is_none_is_refused(tmp_path: Path) -> None:
     with pytest.raises(NoDataError):
         read_pairs(tmp_path / "pairs.csv")
     (tmp_path / "pairs.csv").write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(UnreadableFileError):
+    with pytest.raises(UnreadableFileError, match="cannot be read"):
         read_pairs(tmp_path / "pairs.csv")
 
 

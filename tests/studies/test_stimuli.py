@@ -230,7 +230,7 @@ def test_an_empty_folder_may_be_filled_and_folders_above_are_made(tmp_path: Path
 
 def test_a_folder_that_cannot_be_made_is_an_error_of_output(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(OutputError):
+    with pytest.raises(OutputError, match="cannot be written"):
         write(tmp_path / "file/study")
 
 

@@ -41,7 +41,7 @@ def test_an_old_file_survives_a_failed_write(tmp_path, monkeypatch):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(type(path), "write_bytes", full_disk)
-    with pytest.raises(OutputError):
+    with pytest.raises(OutputError, match="No space left on device"):
         write_atomically(path, b"new")
     assert path.read_bytes() == b"old"
     assert [entry.name for entry in tmp_path.iterdir()] == ["a.txt"]
@@ -50,7 +50,7 @@ def test_an_old_file_survives_a_failed_write(tmp_path, monkeypatch):
 def test_a_folder_is_made_on_request(tmp_path):
     assert write_atomically(tmp_path / "a" / "b" / "c.txt", b"new", parents=True).read_bytes() == b"new"
     assert write_atomically(tmp_path / "a" / "b" / "c.txt", b"newer", parents=True).read_bytes() == b"newer"
-    with pytest.raises(OutputError):
+    with pytest.raises(OutputError, match=r"nowhere.*cannot be written"):
         write_atomically(tmp_path / "nowhere" / "c.txt", b"new")
     with pytest.raises(OutputError, match=r"c\.txt"):
         write_atomically(tmp_path / "a" / "b" / "c.txt" / "d.txt", b"new", parents=True)

@@ -271,7 +271,7 @@ class TestWriting:
         score = Score(make_notes([0], [1], [60]), 480)
         path = save_midi(score, tmp_path / "a.mid")
         assert rows(read_midi(path)) == rows(score)
-        with pytest.raises(OutputError):
+        with pytest.raises(OutputError, match=r"nowhere.*cannot be written"):
             save_midi(score, tmp_path / "nowhere" / "a.mid")
         (tmp_path / "folder.mid").mkdir()
         with pytest.raises(OutputError):

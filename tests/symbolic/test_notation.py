@@ -407,7 +407,7 @@ def test_fields_of_header_and_body(tmp_path):
 
 
 def test_text_that_is_no_abc_is_named():
-    with pytest.raises(UnreadableFileError):
+    with pytest.raises(UnreadableFileError, match="tune 7: not an ABC file"):
         from_abc("GABc|", name="tune 7")
     with pytest.raises(FileTooLargeError):
         from_abc(BOOK, limits=Limits(max_bytes=10))
@@ -422,7 +422,7 @@ def test_musicxml_may_be_given_as_bytes(tmp_path):
     content = GeneralObjectExporter(Stream([Note("C4"), Note("E4")])).parse()
     (tmp_path / "a.musicxml").write_bytes(content)
     assert read_musicxml(content).notes.tolist() == read_musicxml(tmp_path / "a.musicxml").notes.tolist()
-    with pytest.raises(UnreadableFileError):
+    with pytest.raises(UnreadableFileError, match="MusicXML bytes"):
         read_musicxml(b"<score/>")
 
 

@@ -260,7 +260,7 @@ def test_an_edit_that_damages_something_else_is_not_returned(
     }
     where, broken = damaged[name]
     monkeypatch.setattr(f"music_evals.symbolic.{where}", broken)
-    with pytest.raises(UnreadableFileError):
+    with pytest.raises(UnreadableFileError, match=r"cannot be replaced safely: something else would change \d"):
         tune.replaced(0, 6, 1, in_steps(tune, 6, [(0, 6, 61)]))
 
 

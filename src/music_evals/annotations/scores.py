@@ -20,10 +20,17 @@ import numpy.typing as npt
 
 from music_evals.errors import InvalidInputError, InvalidNotesError, InvalidTokensError
 
-HOLD = 128  # the token of a step in which the last note goes on
-REST = 129  # the token of a silent step
-VOCABULARY_SIZE = 130  # tokens that music is written in: 128 pitches, `HOLD` and `REST`
-MASK = 130  # the token that hides what a model may not see
+HOLD = 128
+"""The token of a step in which the last note goes on."""
+
+REST = 129
+"""The token of a silent step."""
+
+VOCABULARY_SIZE = 130
+"""Tokens that music is written in: 128 pitches, `HOLD` and `REST`."""
+
+MASK = 130
+"""The token that hides what a model may not see."""
 
 DRUMS = 128
 """The program of a drum kit, next to the 128 melodic programs 0..127 of General MIDI."""

@@ -50,8 +50,6 @@ def segment_form(audio: Audio) -> Segments:
     preferred and an upbeat is allowed; labels by average linkage on how well two sections agree bar by bar.
 
     Change is measured against the change that there is: a drone or noise, which has no form, is divided all the same.
-
-    Change is measured against the change that there is: a drone or noise, which has no form, is divided all the same.
     A recording has 10 s or more. Sections reach from 0 to the end and are labelled ``"A"``, ``"B"`` ... in the order of
     their first appearance. Where nothing sounds, `UndefinedFeature` is raised.
 

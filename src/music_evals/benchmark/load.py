@@ -107,7 +107,8 @@ def load_results(folder: str | os.PathLike[str]) -> LoadedResults:
     for key in (key for key in stored if key in built and key not in PRESENTATION):
         for difference in _compare(stored[key], built[key], key):
             raise ChangedResultsError(
-                f"{path / RESULTS} was changed, or made by another version: {difference}; run again in this folder"
+                f"{path / RESULTS} was changed, or made by another version: {difference}; run again in "
+                "this folder, or in another one where it is refused"
             )
     return LoadedResults(path, task.name, built, scores, records)
 

@@ -116,7 +116,7 @@ def run(
         if name not in known:
             option = f"setting of {chosen.name}"
             raise UnknownNameError(option, name, known)
-        if isinstance(value, list | tuple) and known[name].type in {"str", "str | None"}:
+        if isinstance(value, list | tuple) and known[name].type in {"str", "str | None", str, str | None}:
             settings[name] = ",".join(map(str, value))
     required = [name for name, field in known.items() if field.default is field.default_factory is dataclasses.MISSING]
     if missing := [name for name in required if name not in {"out", *settings}]:
@@ -280,7 +280,8 @@ class Job(abc.ABC):
     size: int  # all that there is to do, finished or not, for the progress
     engine: str = "serial"  # what suits it, unless the settings name others
     workers: int = 1
-    before: Callable[[Sequence[Any], Progress | None], None] | None = None  # called with what is left
+    before: Callable[[Sequence[Any], Progress | None], None] | None = None
+    """Called with the parts of the payloads that are left, and how progress is reported, where there are any."""
     work: Work  # what works on the payload of a unit
 
     @abc.abstractmethod
@@ -308,7 +309,7 @@ def record(job: Job, path: Path, settings: Settings, *, progress: Progress | Non
     """Do what is left of a job, and return its records, which are in the folder `path`."""
     # Rows are written as they come, so that a run may be ended at any time, and resumed; see `records`.
     started = time.monotonic()
-    header = {**job.header, **definitions_of(job.header)}
+    header, work = {**job.header, **definitions_of(job.header)}, job.work
     with RecordStore(path, header, job.items, overwrite=settings.overwrite) as records:
         with reading_rows():
             rows = records.rows
@@ -326,12 +327,10 @@ def record(job: Job, path: Path, settings: Settings, *, progress: Progress | Non
         last, workers = kernels(), settings.workers or job.workers
         if settings.engine == RAY:
             versions = job.header.get("versions")
-            answered = on_ray(
-                units, job.work, workers=settings.workers, address=settings.ray_address, versions=versions
-            )
+            answered = on_ray(units, work, workers=settings.workers, address=settings.ray_address, versions=versions)
         else:  # the one that the settings ask for, or that suits the job
             engine = ENGINES[settings.engine or ("local" if workers > 1 else job.engine)]
-            answered = engine(units, job.work, workers=workers)
+            answered = engine(units, work, workers=workers)
         with contextlib.closing(answered) as answers:
             for unit, answer, made_by in answers:
                 begin = [{"kind": "kernels", "kernels": made_by}] if made_by not in {"", last} else []

@@ -42,7 +42,7 @@ def _add_options(verb: Any) -> None:
     from music_evals.benchmark.tasks.songs.discrepancy import Settings
 
     where = add_options(verb, Settings, required="dataset")["output"]
-    add_output_options(where, drawn=("plot", "discrepancy.svg"))
+    add_output_options(where, picture=("plot", "discrepancy.svg"))
 
 
 def _run(options: argparse.Namespace) -> int:

@@ -53,7 +53,7 @@ def _add_options(verb: Any) -> None:
     from music_evals.benchmark.tasks.inpainting.task import Settings
 
     where = add_options(verb, Settings)["output"]
-    add_output_options(where, drawn=("report", "report.html"))
+    add_output_options(where, picture=("report", "report.html"))
     where.add_argument("--update-card", action="store_true", help="write the scores into the model folder's README.md")
 
 

@@ -170,13 +170,13 @@ def add_output_options(
     where: Any,
     text: str = "print results.json in place of the tables",
     *,
-    drawn: tuple[str, str] | None = None,
+    picture: tuple[str, str] | None = None,
     published: str | None = None,
 ) -> None:
     """Add ``--json``, a drawing as (option, file), see `why_not_drawn`, and ``--published`` with what it prints too."""
     where.add_argument("--json", action="store_true", help=text)
-    if drawn is not None:
-        name, file = drawn
+    if picture is not None:
+        name, file = picture
         insist = f"write {file}, or fail where matplotlib is not installed; by default it is left out there"
         where.add_argument(f"--{name}", action="store_true", default=None, help=insist)
         where.add_argument(f"--no-{name}", action="store_false", dest=name, default=None, help=f"write no {file}")

@@ -46,7 +46,9 @@ def _add_options(verb: Any) -> None:
     from music_evals.benchmark.tasks.preservation.task import Settings
 
     where = add_options(verb, Settings)["output"]
-    add_output_options(where, drawn=("report", "report.html"), published="how to read the scores, notes, remarks and ")
+    add_output_options(
+        where, picture=("report", "report.html"), published="how to read the scores, notes, remarks and "
+    )
     where.add_argument(
         "--grade",
         action="store_true",

@@ -86,8 +86,8 @@ def _add_options(verb: Any) -> None:
     how, where = groups["how"], groups["output"]
     how.add_argument("--sweeps", type=int, metavar="N", help="times that each step is rewritten (default: the model's)")
     add_number(how, "--samples", "accompaniments for each file", default=1)
-    where.add_argument("--keep-sweeps", action="store_true", help="write a file after each sweep too")
     add_output_options(where, published="")
+    where.add_argument("--keep-sweeps", action="store_true", help="write a file after each sweep too")
 
 
 def _run(options: argparse.Namespace) -> int:

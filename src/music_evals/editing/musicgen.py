@@ -220,6 +220,7 @@ class MusicGen(Editor):
     `text` is the prompt: ``"target_caption"``, ``"source_prompt"``, or the ``"instruction"`` in its own words.
     `guidance` is how strongly it counts; this, `top_k` and `temperature` of sampling are by default those of the
     authors' code. `weights` says where the model comes from, for records; several where it has parts.
+    `from_pretrained` loads the model; without one it is a `ModelUnavailableError`.
     """
 
     _name, _title, _where = "musicgen", "MusicGen, by text alone", WEIGHTS
@@ -265,8 +266,9 @@ class MusicGen(Editor):
 
         Each is a folder, or an id of the Hub with its commit. The base is a model of equal sizes in the form of
         transformers, whose text encoder, codec and tokenizer the checkpoint (``state_dict.bin``) is used with. The
-        precision is one of `conversion.PRECISIONS`. Files that are not there or not converted, or that hold other
-        tensors than the model has, are errors.
+        precision is one of `conversion.PRECISIONS`, which the device must have, and an id needs its commit
+        (`InvalidInputError`). Files that are not there or not converted, or that hold other tensors than the model has,
+        are a `ModelUnavailableError`, an `UnreadableFileError` or a `FileTooLargeError`.
         """
         base = base or cls._base
         load = functools.partial(MusicGenModel.from_pretrained, cls._kind, device=device, precision=precision)

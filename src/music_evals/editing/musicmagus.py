@@ -182,7 +182,8 @@ class MusicMagus(Editor):
     A `noise_seed` of None inverts the recording. A seed starts from the noise that a generator on the CPU draws from
     it: for recordings that this very model made from this seed; of such a source only the length is read. See
     `regularised` for its rounds; 0 leaves out what keeps an inversion like noise. `sentences` are those about concepts,
-    in place of `sentences_about`.
+    in place of `sentences_about`. Guidance leads away from `negative_prompt`. `from_pretrained` loads the model;
+    without one it is a `ModelUnavailableError`.
     """
 
     _model: AudioLDM2

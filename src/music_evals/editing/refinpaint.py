@@ -73,7 +73,8 @@ class RefinPaint(Editor):
     """Makes bars of a score anew by the networks of `refinpaint_networks`.
 
     A token is drawn from the smallest set with the probability `top_p` (0.95, authors' code). The variant
-    ``"official"`` has all behaviours of the authors' code, see above.
+    ``"official"`` has all behaviours of the authors' code, see above. `from_pretrained` loads the model; without one it
+    is a `ModelUnavailableError`.
     """
 
     licence = codec.LICENCE

@@ -27,7 +27,8 @@ CODECS: Final = {
 class Resynth(Editor):
     """Encodes the source and decodes it again by one of `CODECS`; a control, whatever the instruction asks.
 
-    The model is a `transformers.EncodecModel`, or the parts of AudioLDM 2.
+    The model is a `transformers.EncodecModel`, or the parts of AudioLDM 2. `from_pretrained` loads it; without one it
+    is a `ModelUnavailableError`.
     """
 
     def __init__(self, model: Any = None, *, codec: str = "encodec", weights: Weights | None = None) -> None:

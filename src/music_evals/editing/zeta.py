@@ -113,7 +113,7 @@ class Zeta(Editor):
 
     `start` is how many of the steps, at the end, are run anew: 0 is the source, more changes more (100, the authors'
     user study). `steps` and how strongly the descriptions count are those of the authors' code; for `zero_last` see
-    `invert`.
+    `invert`. `from_pretrained` loads the model; without one it is a `ModelUnavailableError`.
     """
 
     _model: AudioLDM2

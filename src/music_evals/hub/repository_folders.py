@@ -181,7 +181,10 @@ class RepositoryFolder:
         # In a clone of git, files that git ignores are left out too.
         listed = listed_files(self.path)
         if listed is None:
-            listed = [path for path in self.path.rglob("*") if path.is_symlink() or not path.is_dir()]
+            # `rglob` would pass over a folder that cannot be read
+            walked = os.walk(self.path, onerror=_refuse)
+            listed = [Path(top, name) for top, inner, names in walked for name in (*inner, *names)]
+            listed = [path for path in listed if path.is_symlink() or not path.is_dir()]
         paths = sorted(listed)
         inner = {path.relative_to(self.path): path for path in paths}
         return {
@@ -238,3 +241,7 @@ def all_repository_folders(root: str | os.PathLike[str]) -> list[RepositoryFolde
         kinds = ", ".join(REPOSITORY_TYPES)
         raise NoDataError(f"{root} holds no repository folder; run from the root of the repository, where {kinds} are")
     return [RepositoryFolder(path) for path in paths]
+
+
+def _refuse(error: OSError) -> None:
+    raise error

@@ -31,15 +31,15 @@ class ModelPlace(NamedTuple):
 
 def find_model(name: str, revision: str | None, mark: str, *, advice: str = "") -> ModelPlace:
     """Find out what identifies a model, before anything of it is read: all is then read at that state."""
-    import huggingface_hub
-    from huggingface_hub.errors import RepositoryNotFoundError, RevisionNotFoundError
-
     if name and Path(name).is_dir():
         if revision is not None:
             raise InvalidInputError(f"{name} is a folder, which has no revisions; a revision goes with a Hub id")
         return ModelPlace(None, folder_hash(Path(name)), here=True)
     if not _HUB_ID.fullmatch(name):
         raise unavailable(name, "there is no such folder, and it is no Hub id (owner/name)", advice)
+    import huggingface_hub
+    from huggingface_hub.errors import RepositoryNotFoundError, RevisionNotFoundError
+
     try:
         commit = huggingface_hub.HfApi().model_info(name, revision=revision, timeout=_HUB_TIMEOUT_SEC).sha
     except RevisionNotFoundError as error:

@@ -126,7 +126,7 @@ def read_pattern(text: str) -> tuple[LyricSection, ...]:
     r"""Read a pattern, strictly: what is not in the grammar of this module's head is an error.
 
     There is at least one section, which may be without lines. `InvalidPatternError` tells line and column, both counted
-    from 1, what was expected and what came.
+    from 1, what was expected and what came. What is no text is an `UnsupportedTypeError`.
 
     Examples
     --------

@@ -192,6 +192,9 @@ def rhyme_by_words(*, scheme: str = "xinyun18", sung: str = "neutral", erhua: bo
         Whether 儿 that only colours the syllable before it is left out, so that 花儿 rhymes with 家. False sings it as
         a syllable of its own. In a word such as 女儿 it always is one.
 
+    A scheme or a way to sing that does not exist is an `UnknownNameError`; without the extra ``lyrics`` it is a
+    `MissingBackendError`.
+
     Examples
     --------
     >>> plain, older = rhyme_by_words(), rhyme_by_words(sung="full")

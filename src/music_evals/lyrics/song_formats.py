@@ -125,12 +125,11 @@ def write_lyrics(sections: Sequence[LyricSection], name: str) -> str:
         return json.dumps({"lyrics": rows}, ensure_ascii=False)
     if name in {"lrc", "diffrhythm"}:
         timed, now = [], 0
-        for line in (line for each in sections for line in (f"[{each.label}]", *each.lines)):
-            if line[:1] != "[":
-                now += _SECONDS_A_LINE
-                timed.append(f"[{now // 60:02d}:{now % 60:02d}.00]{line}")
-            elif name == "lrc":
-                timed.append(line)
+        for each in sections:
+            for line in (f"[{each.label}]", *each.lines)[name == "diffrhythm" :]:
+                is_tag = line.startswith("[")
+                now += 0 if is_tag else _SECONDS_A_LINE
+                timed.append(line if is_tag else f"[{now // 60:02d}:{now % 60:02d}.00]{line}")
         return "\n".join(timed)
     tags = _tags(sections, name)
     if name == "songgeneration":

@@ -41,6 +41,8 @@ _METADATA_VALUES = (4, 1)
 class AnticipationRNNConfig(TokenConfig):
     """Sizes of the network and its default decoding; the defaults are the published ones.
 
+    A value outside its range raises `InvalidInputError`, a name that does not exist `UnknownNameError`.
+
     Parameters
     ----------
     model_type
@@ -90,7 +92,7 @@ class AnticipationRNN(TokenNetwork, tags=["music", "symbolic-music", "inpainting
     Parameters
     ----------
     config
-        Sizes and default decoding.
+        `AnticipationRNNConfig`: sizes and default decoding; None is its defaults.
     decoding
         Overrides `config.decoding`. ``"argmax"`` takes the most likely token (and tends to collapse into holds, the
         most frequent one), ``"sample"`` draws a token, ``"two_stage"`` first decides among onset, hold and rest and

@@ -390,7 +390,7 @@ class RollBaseline:
         A cell that the rule says sounds does so in s of n cases, which gives (s + 1) / (n + 2): never 0 nor 1. Where
         that falls below 0.5, the rule no longer predicts that anything sounds; take error rates of the rule as it is.
         `hidden` is as the probabilities will be asked for: what is copied from afar is right less often. Without rolls
-        `NoDataError` is raised.
+        `NoDataError` is raised, for fewer than 0 hidden steps `InvalidInputError`.
         """
         cases, sounds = np.zeros(2, dtype=np.int64), np.zeros(2, dtype=np.int64)
         for roll in rolls:

@@ -46,6 +46,8 @@ _CHOICES: Final = {"loss": ("bce", "focal"), "pitch_head": ("causal", "scalar")}
 class BMSTConfig(rolls.RollConfig):
     """Sizes and readings.
 
+    A value outside its range raises `InvalidInputError`, a name that does not exist `UnknownNameError`.
+
     Parameters
     ----------
     model_type

@@ -44,6 +44,8 @@ _UNSEEN: Final = 2**31  # no two steps are so far apart
 class FullSequenceConfig(rolls.RollConfig):
     """Sizes.
 
+    A value outside its range raises `InvalidInputError`, a name that does not exist `UnknownNameError`.
+
     Parameters
     ----------
     model_type
@@ -82,7 +84,7 @@ class FullSequenceConfig(rolls.RollConfig):
     n_layers: int = 0
     n_heads: int = 0
     inner: int = 0
-    dropout: float = 0.1
+    dropout: float = dataclasses.field(default=0.1, kw_only=True)
     pitch_steps: int = 64
     pitch_weight: float = 0.5
 

@@ -49,9 +49,6 @@ __all__ = ["GibbsSettings", "GibbsState", "Sweep", "arrangement_of", "gibbs_swee
 
 _SAMPLERS: Final[Mapping[str, type[ExactSampler | NaiveSampler]]] = {"exact": ExactSampler, "naive": NaiveSampler}
 
-_IMPOSED: Final = 0.9  # share of sweeps, from the first, that begin with the melody imposed (the authors' code)
-_FROZEN: Final = 0.8  # share of sweeps after which the code leaves cells of the melody as they are
-
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class GibbsState:
@@ -261,14 +258,13 @@ def _sweeps(network: RollNetwork, arrangement: Arrangement, spacing: int, state:
             settings, len(arrangement), spacing, seed=state.seed, sweep=index, since_refresh=state.since_refresh
         )
         canvas = Canvas(*(torch.tensor(cells, device=meta.device) for cells in (state.cells, state.snapshot)))
-        clamped = settings.melody == "clamp"
         bounds = None
         if settings.mode == "sample":
             bounds = torch.from_numpy(sweep_uniforms(len(melody), state.seed, index)).to(melody.device)
-        held = melody if clamped or index > _FROZEN * settings.sweeps else torch.zeros_like(melody)
+        held = melody if settings.holds_melody(index) else torch.zeros_like(melody)
         draws, counts = Draws(bounds, held), SweepCounts()
         with working(network), torch.inference_mode(), one_thread():
-            if clamped or index < _IMPOSED * settings.sweeps:
+            if settings.imposes_melody(index):
                 canvas.snapshot |= melody
                 if plan.blocks[0].sequential:
                     canvas.cells |= melody

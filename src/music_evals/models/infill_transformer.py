@@ -146,6 +146,8 @@ _FARTHEST = 64  # quarters; what lies further away is as far as that
 class InfillTransformerConfig(SizedConfig):
     """Sizes of the network, what it may use, how it is trained, and the default decoding.
 
+    A value outside its range raises `InvalidInputError`, a name that does not exist `UnknownNameError`.
+
     Parameters
     ----------
     model_type
@@ -538,7 +540,7 @@ class InfillTransformer(StepwiseNetwork, tags=["music", "symbolic-music", "inpai
     Parameters
     ----------
     config
-        Sizes, training and default decoding.
+        `InfillTransformerConfig`: sizes, training and default decoding; None is its defaults.
     decoding
         Overrides `config.decoding`. ``"best"`` takes the notes that promise the highest note F1, all at once.
         ``"sample"`` draws step after step, out of the nucleus `top_p` at `temperature`; ``"argmax"`` takes the most

@@ -59,6 +59,8 @@ _LEAK = 0.5  # share of the items that MUSIB's evaluation feeds the true latents
 class InpaintNetConfig(MeasureConfig):
     """Sizes of both networks, how they are trained, and the default decoding.
 
+    A value outside its range raises `InvalidInputError`, a name that does not exist `UnknownNameError`.
+
     Parameters
     ----------
     model_type
@@ -140,7 +142,7 @@ class InpaintNet(MeasureNetwork, tags=["music", "symbolic-music", "inpainting"])
     Parameters
     ----------
     config
-        Sizes, training and default decoding.
+        `InpaintNetConfig`: sizes, training and default decoding; None is its defaults.
     decoding
         Overrides `config.decoding`. ``"argmax"`` takes the most likely token, ``"sample"`` draws one,
         ``"two_stage"`` first draws onset, hold or rest and then the pitch, as in `AnticipationRNN`.

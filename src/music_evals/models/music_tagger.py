@@ -60,6 +60,8 @@ Features = npt.NDArray[np.float32]
 class MusicTaggerConfig:
     """Sizes, encoder and default decoding; the defaults are the published ones for MERT-95M.
 
+    A value outside its range raises `InvalidInputError`, a name that does not exist `UnknownNameError`.
+
     Parameters
     ----------
     model_type

@@ -95,6 +95,8 @@ _N_MIDDLE = MUSIB_LAYOUT.middle_measures
 class SketchNetConfig(MeasureConfig):
     """Sizes of the three networks, how they are trained, and the default decoding.
 
+    A value outside its range raises `InvalidInputError`, a name that does not exist `UnknownNameError`.
+
     Parameters
     ----------
     model_type
@@ -455,7 +457,7 @@ class SketchNet(MeasureNetwork, tags=["music", "symbolic-music", "inpainting"]):
     Parameters
     ----------
     config
-        Sizes, training and default decoding.
+        `SketchNetConfig`: sizes, training and default decoding; None is its defaults.
     decoding
         Overrides `config.decoding`. ``"argmax"`` takes the most likely token, ``"sample"`` draws one,
         ``"two_stage"`` first draws onset, hold or rest and then the pitch, as in `AnticipationRNN`.

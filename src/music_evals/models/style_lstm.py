@@ -49,6 +49,8 @@ _SideOutputs = tuple[Tensor, Tensor]
 class StyleLSTMConfig(rolls.RollConfig):
     """Sizes; those of the authors' code by default.
 
+    A value outside its range raises `InvalidInputError`, a name that does not exist `UnknownNameError`.
+
     Parameters
     ----------
     model_type
@@ -87,8 +89,8 @@ class StyleLSTMConfig(rolls.RollConfig):
     encoder: str = "lstm"
     n_heads: int = 5
     inner: int = 256
-    context: int = 1
-    mask_share: float = 0.0
+    context: int = dataclasses.field(default=1, kw_only=True)
+    mask_share: float = dataclasses.field(default=0.0, kw_only=True)
     step_heads: bool = False
     pitch_code: bool = True
 

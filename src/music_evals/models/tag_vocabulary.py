@@ -115,7 +115,7 @@ class TagVocabulary:
         """Return dimension -> tags of one song, of probabilities (outputs,), 0..1, in the order of the vocabulary.
 
         Tags above the threshold are given; a dimension with none above it gives its most likely tag (of several, the
-        first), as the released code does.
+        first), as the released code does. A dimension is empty only where the vocabulary has no tag for it.
         """
         result = {}
         for name, columns in self.columns(group).items():

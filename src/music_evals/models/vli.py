@@ -204,6 +204,8 @@ SIZES = {
 class VLIConfig(SizedConfig):
     """Sizes of the network, how it is trained, and the default decoding.
 
+    A value outside its range raises `InvalidInputError`, a name that does not exist `UnknownNameError`.
+
     Parameters
     ----------
     model_type
@@ -351,7 +353,7 @@ class VLI(InpaintingNetwork, tags=["music", "symbolic-music", "inpainting"]):
     Parameters
     ----------
     config
-        Sizes, training and default decoding.
+        `VLIConfig`: sizes, training and default decoding; None is its defaults.
     decoding
         Overrides `config.decoding`. ``"argmax"`` takes the most likely id, ``"sample"`` draws one. The others draw too,
         and leak: ``"first_onset"`` is given the true first onset, as in MUSIB's evaluation, ``"true_length"`` the true

@@ -154,7 +154,7 @@ def test_limit_takes_the_first_songs(source: Path, tmp_path: Path) -> None:
 
 def test_two_builds_do_not_mix(source: Path, tmp_path: Path) -> None:
     build_release(BuildSettings(source, tmp_path / "out", limit=5))
-    with pytest.raises(OutputError):
+    with pytest.raises(OutputError, match="of another build"):
         build_release(BuildSettings(source, tmp_path / "out"))
 
 
@@ -179,11 +179,11 @@ def test_v2_has_three_splits(tmp_path: Path, rows: list[dict[str, Any]]) -> None
 
 def test_a_checkout_is_refused(source: Path, tmp_path: Path) -> None:
     (tmp_path / "clone" / ".git").mkdir(parents=True)
-    with pytest.raises(OutputError):
+    with pytest.raises(OutputError, match="git checkout"):
         build_release(BuildSettings(source, tmp_path / "clone" / "data" / "out"))
     assert not (tmp_path / "clone" / "data").exists()
     (tmp_path / "link").symlink_to(tmp_path / "clone")
-    with pytest.raises(OutputError):
+    with pytest.raises(OutputError, match="git checkout"):
         check_out(tmp_path / "link" / "out")
     build_release(BuildSettings(source, tmp_path / "clone" / "out", allow_git=True))
 
@@ -191,13 +191,13 @@ def test_a_checkout_is_refused(source: Path, tmp_path: Path) -> None:
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
 def test_a_folder_that_cannot_be_written_is_named(source: Path, tmp_path: Path) -> None:
     (tmp_path / "shut").mkdir(mode=0o500)
-    with pytest.raises(OutputError):
+    with pytest.raises(OutputError, match="cannot be made"):
         build_release(BuildSettings(source, tmp_path / "shut" / "out"))
 
 
 def test_a_file_in_place_of_the_folder_is_named(source: Path, tmp_path: Path) -> None:
     (tmp_path / "out").write_text("")
-    with pytest.raises(OutputError):
+    with pytest.raises(OutputError, match="cannot be made"):
         build_release(BuildSettings(source, tmp_path / "out"))
 
 

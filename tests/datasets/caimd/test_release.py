@@ -292,7 +292,7 @@ def test_v2_needs_the_list_of_songs_in_both(tmp_path: Path, rows: list[dict[str,
         find_release(tmp_path)
     assert [path.name for path in find_release(tmp_path, overlap=elsewhere).splits["repeated"]] == ["qq_3"]
     elsewhere.write_text("{}\n")
-    with pytest.raises(UnreadableFileError):
+    with pytest.raises(UnreadableFileError, match="expected lines such as"):
         find_release(tmp_path, overlap=elsewhere)
 
 
@@ -332,7 +332,7 @@ def test_maps_of_another_release_are_refused(tmp_path: Path) -> None:
     with pytest.raises(UnreadableFileError, match="expected '歌曲用途'"):
         read_maps(tmp_path)
     (tmp_path / "subqidmap.json").write_text('{"a": 1}')
-    with pytest.raises(UnreadableFileError):
+    with pytest.raises(UnreadableFileError, match="object of strings"):
         read_maps(tmp_path)
 
 

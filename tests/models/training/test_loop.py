@@ -396,11 +396,11 @@ def test_more_cycles_go_on_from_a_finished_run(tmp_path):
 
 def test_damaged_or_foreign_checkpoints_are_named(tmp_path):
     fit(Recorder(), tunes(4), tunes(2), recipe(cycles=(1,)), tmp_path)
-    with pytest.raises(CorruptRecordsError):
+    with pytest.raises(CorruptRecordsError, match=r"written by another recipe; delete .*checkpoint\.safetensors"):
         fit(Recorder(), tunes(4), tunes(2), recipe(cycles=(2,)), tmp_path)
     whole = (tmp_path / CHECKPOINT).read_bytes()
     write_checkpoint(tmp_path / CHECKPOINT, {}, {"key": {}})  # as of a language model
-    with pytest.raises(CorruptRecordsError):
+    with pytest.raises(CorruptRecordsError, match="written by another recipe"):
         fit(Recorder(), tunes(4), tunes(2), recipe(cycles=(1,)), tmp_path)
     for broken in (whole[:50], b"", b"{}"):
         (tmp_path / CHECKPOINT).write_bytes(broken)
@@ -429,7 +429,7 @@ def test_a_device_that_is_not_there_is_named(tmp_path):
 
 def test_a_folder_that_cannot_be_written_to_is_named(tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(OutputError):
+    with pytest.raises(OutputError, match="run: cannot be made"):
         fit(Recorder(), tunes(4), tunes(2), recipe(cycles=(1,)), tmp_path / "file")
 
 
@@ -479,7 +479,7 @@ def test_a_training_starts_from_the_weights_of_another(tmp_path, write_recipe):
     assert train_from_file(path, out=tmp_path / "anew", changes=still).validation_loss > first.validation_loss + 0.01
     assert train_from_file(path, out=more.folder, start=first.folder, changes=still) == more  # and is not run again
     for other in (None, tmp_path / "anew"):  # a checkpoint belongs to what its run started from
-        with pytest.raises(CorruptRecordsError):
+        with pytest.raises(CorruptRecordsError, match="on other data, or from another start; name another folder"):
             train_from_file(path, out=more.folder, start=other, changes=still)
 
 
@@ -518,7 +518,7 @@ def test_a_run_from_a_start_that_is_stopped_goes_on_from_it(tmp_path):
     state, tensors = read_checkpoint(path, "")
     del state["data"]  # as written before there were starts
     write_checkpoint(path, tensors, state)
-    with pytest.raises(CorruptRecordsError):
+    with pytest.raises(CorruptRecordsError, match="from another start"):
         fit(tiny(), tunes(10), tunes(4, seed=1), recipe(), runs["stopped"], started=True)
 
 
@@ -544,7 +544,7 @@ def test_a_dataset_is_found_by_its_name(tmp_path, monkeypatch, write_recipe):
 
 
 def test_missing_recipes_and_unknown_models_are_named(tmp_path, write_recipe):
-    with pytest.raises(UnreadableFileError):
+    with pytest.raises(UnreadableFileError, match="cannot read the recipe"):
         train_from_file(tmp_path / "train.yaml")
     with pytest.raises(UnknownNameError, match="'anticipation_rn'"):
         train_from_file(write_recipe(tmp_path, model_type="anticipation_rn"))

@@ -150,7 +150,7 @@ def test_another_later_stage_keeps_the_earlier_ones(tmp_path):
         train(tmp_path, plan=recipe(second=1))
     (tmp_path / "run" / "latent_rnn" / "checkpoint.safetensors").unlink()
     assert train(tmp_path, plan=recipe(second=1)).calls == 3
-    with pytest.raises(CorruptRecordsError):
+    with pytest.raises(CorruptRecordsError, match=r"another recipe; delete .*vae/checkpoint\.safetensors"):
         train(tmp_path, plan=recipe(first=1))
 
 

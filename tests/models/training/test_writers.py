@@ -166,7 +166,7 @@ def test_a_checkpoint_of_other_songs_is_refused(tmp_path: Path, values: dict[str
     values["training"]["epochs"] = 1
     train_text_model(values, tmp_path, tmp_path / "out", device="cpu")
     write_rows(tmp_path / "train.jsonl", [song(f"t{n}", lines_of(n + 1)) for n in range(6)])
-    with pytest.raises(CorruptRecordsError):
+    with pytest.raises(CorruptRecordsError, match="other songs"):
         train_text_model(values, tmp_path, tmp_path / "out", device="cpu")
     train_text_model(values, tmp_path, tmp_path / "out", device="cpu", resume=False)
 

@@ -213,7 +213,7 @@ def test_notes_that_may_not_be_added_are_refused(build: Build) -> None:
     notes = [*content["notes"], [7, 0, 60, 40, 80, 1]]
     counts = {**content["counts"], "n_edits": 2, "key_presses": 2, "edit_key_presses": 2}
     SubmissionStore(study.submissions).submit(new_token(), part(study, 0, 0, events=log, notes=notes, counts=counts))
-    with pytest.raises(TamperedLogError):
+    with pytest.raises(TamperedLogError, match="notes were added"):
         collect_edits(study)
 
 

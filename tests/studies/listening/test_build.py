@@ -205,7 +205,7 @@ def test_a_damaged_key_is_refused(table: Path, tmp_path: Path) -> None:
     for name, content in (("checks.csv", "file,tones\na,b\n"), ("test.json", "{}"), ("test.json", "[1")):
         kept = (built.study.key / name).read_text()
         (built.study.key / name).write_text(content)
-        with pytest.raises(UnreadableFileError):
+        with pytest.raises(UnreadableFileError, match="no key of a listening test"):
             read_listening_key(built.study.key)
         (built.study.key / name).write_text(kept)
     settings = json.loads((built.study.key / "test.json").read_text())

@@ -467,7 +467,7 @@ def test_what_is_no_abc_is_refused_with_its_line(music: str, place: str) -> None
     ],
 )
 def test_what_contradicts_itself_is_refused(text: str) -> None:
-    with pytest.raises(UnreadableFileError):
+    with pytest.raises(UnreadableFileError, match="tune 7"):
         from_abc(text, name="tune 7")
 
 

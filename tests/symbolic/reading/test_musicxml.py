@@ -528,10 +528,10 @@ def test_marks_of_all_parts_count_and_must_agree() -> None:
     plain, ended = attributes() + note("C4", 4), attributes() + note("C3", 4) + END
     assert len(read_musicxml(document([plain, note("D4", 4)], [ended, note("D3", 4)])).notes) == 6
     thrice = attributes() + note("C4", 4) + barline(repeat("backward", "3"))
-    with pytest.raises(UnreadableFileError):
+    with pytest.raises(UnreadableFileError, match="parts differ in how often measure 1 is played"):
         read_musicxml(document([thrice], [ended]))
     measures = [[attributes() + note("C4", 4), bracket(n, ends=True).replace("@", note("D4", 4))] for n in ("1", "2")]
-    with pytest.raises(UnreadableFileError):
+    with pytest.raises(UnreadableFileError, match="measure 2 has two endings"):
         read_musicxml(document(*measures))
 
 
@@ -692,13 +692,13 @@ def test_damage_is_refused_with_its_place(name: str) -> None:
 
 
 def test_a_chord_needs_a_note_before_it() -> None:
-    with pytest.raises(UnreadableFileError):
+    with pytest.raises(UnreadableFileError, match="note 1: it belongs to a chord, and no note stands before it"):
         one_measure(note("C4", before="<chord/>"))
 
 
 @pytest.mark.parametrize("content", [b"", b"<score/>", b"<score-partwise>", b'<?xml version="1.0" encoding="x"?><a/>'])
 def test_other_documents_are_refused(content: bytes) -> None:
-    with pytest.raises(UnreadableFileError):
+    with pytest.raises(UnreadableFileError, match="cannot be read as a score"):
         parse_musicxml(content, "a.xml", DEFAULT_LIMITS)
 
 

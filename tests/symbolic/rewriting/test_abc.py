@@ -55,7 +55,7 @@ def replaced(tune: Tune, measures: str, notes: list[tuple[int, int, int]], voice
     ],
 )
 def test_a_measure_that_another_voice_interrupts_is_refused(opened: Open, music: str) -> None:
-    with pytest.raises(UnreadableFileError):
+    with pytest.raises(UnreadableFileError, match="a measure is interrupted by another voice"):
         opened(TWO_VOICES + music)
 
 
@@ -68,7 +68,7 @@ def test_an_edit_that_would_change_something_else_is_refused(opened: Open, monke
     tune = opened(HEAD + "CDEF|GABc|c4|]\n")
     for wrong in ("C4|D4", "C4 [L:1/8]", "C3", "D4", "C4 [K:G]"):
         monkeypatch.setattr(abc_tunes, "_text", lambda *_, wrong=wrong, **__: wrong)
-        with pytest.raises(UnreadableFileError):
+        with pytest.raises(UnreadableFileError, match="cannot be edited safely"):
             replaced(tune, "2", WHOLE)
 
 
@@ -77,7 +77,7 @@ def test_an_edit_that_would_change_something_else_is_refused(opened: Open, monke
 
 @pytest.mark.parametrize("field", ["\nL:1/8\n", "\nM:3/4\n", "[L:1/8]", "[M:3/4]"])
 def test_a_unit_or_a_meter_that_changes_within_a_measure_is_refused(opened: Open, field: str) -> None:
-    with pytest.raises(UnreadableFileError):
+    with pytest.raises(UnreadableFileError, match="in the middle of a measure; put it at a bar line"):
         opened(f"{HEAD}CDEF|GA{field}A2B2|c8|\n")
 
 
@@ -234,7 +234,7 @@ def test_ornaments_and_slurs_within_a_chord_are_no_notes(opened: Open) -> None:
 
 @pytest.mark.parametrize("chord", ['["Am"FA]', "[FzA]", "[-FA]", "[F{g}A]"])
 def test_what_else_stands_in_a_chord_is_refused(opened: Open, chord: str) -> None:
-    with pytest.raises(UnreadableFileError):
+    with pytest.raises(UnreadableFileError, match=r"the chord .* is not read here; write what is no note"):
         opened(f"{HEAD}CDE{chord}|GABc|c4|]\n")
 
 
@@ -249,7 +249,7 @@ def test_lengths_and_keys_within_a_line_hold_from_there(opened: Open) -> None:
 
 @pytest.mark.parametrize("music", ["(0CDEF|", "C/0DEF|", "C//0DEF|", "[CE]/0DEF|", "[L:1/0]CDEF|", "L:1/0\nCDEF|"])
 def test_a_length_that_is_divided_by_zero_is_refused(opened: Open, music: str) -> None:
-    with pytest.raises(UnreadableFileError):
+    with pytest.raises(UnreadableFileError, match="cannot be edited safely"):
         opened(f"{HEAD}{music}GABc|\n")
 
 

@@ -374,7 +374,7 @@ def test_a_tagger_is_loaded_from_a_folder(tmp_path, monkeypatch):
 def test_a_tagger_that_cannot_be_had_is_named(monkeypatch):
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     page._load_tagger.cache_clear()
-    with pytest.raises(ModelUnavailableError):
+    with pytest.raises(ModelUnavailableError, match="no folder and cannot be had"):
         page._load_tagger("nobody/no_tagger")
 
 

@@ -109,7 +109,7 @@ def test_a_licence_is_accepted_before_anything_is_loaded(
     with pytest.raises(InvalidInputError, match="tick that you accept it"):
         edited(tune, Wishes("zeta", target_prompt="jazz"))
     pytest.importorskip("diffusers")
-    with pytest.raises(ModelUnavailableError):
+    with pytest.raises(ModelUnavailableError, match="cannot be loaded"):
         edited(tune, Wishes("zeta", target_prompt="jazz", accepted=True))
 
 

@@ -192,7 +192,7 @@ def test_on_the_hub_those_of_the_owner_are_offered(root: Path, monkeypatch: pyte
 
 def test_a_config_of_something_else_is_named(root: Path) -> None:
     (root / "models/bmst/config.json").write_text("[]")
-    with pytest.raises(UnreadableFileError):
+    with pytest.raises(UnreadableFileError, match="style transfer"):
         find_models(root)
 
 

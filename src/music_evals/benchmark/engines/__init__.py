@@ -13,9 +13,9 @@ ray
 """
 
 from music_evals.benchmark.engines.cluster import check_address, on_ray
-from music_evals.benchmark.engines.pool import local, serial
+from music_evals.benchmark.engines.pool import local
 from music_evals.benchmark.engines.process import THREADS
-from music_evals.benchmark.engines.units import Answered, Answers, Failed, Unit, Work, answer
+from music_evals.benchmark.engines.units import Answered, Answers, Failed, Unit, Work, answer, serial
 
 __all__ = [
     "ENGINES",

@@ -1,26 +1,16 @@
-"""The engines of one machine: this process, or several."""
+"""The engine of several processes of this machine."""
 
 from __future__ import annotations
 
 import contextlib
-import itertools
 import pickle
 from collections.abc import Sequence
 from concurrent import futures
 from typing import Any
 
 from music_evals.benchmark.engines.process import WorkerProcess
-from music_evals.benchmark.engines.units import Answered, Answers, Failed, Unit, UnitQueue, Work, answer
+from music_evals.benchmark.engines.units import Answered, Answers, Failed, Unit, UnitQueue, Work
 from music_evals.files import scratch_folder
-
-
-def serial(units: Sequence[Unit], work: Work, *, workers: int = 1) -> Answers:  # noqa: ARG001 (as all engines)
-    """Yield each unit with its answer, worked out in this process."""
-    by_place: dict[str, list[Unit]] = {"": []}
-    for unit in units:
-        by_place.setdefault(unit.place, []).append(unit)
-    for unit in itertools.chain.from_iterable(by_place.values()):
-        yield Answered(unit, answer(work, unit.payload))
 
 
 def local(units: Sequence[Unit], work: Work, *, workers: int = 1) -> Answers:

@@ -1,10 +1,11 @@
-"""What engines are given and what they answer."""
+"""What engines are given and what they answer; and the engine that is this process."""
 
 from __future__ import annotations
 
 import collections
 import dataclasses
-from collections.abc import Collection, Generator, Iterable
+import itertools
+from collections.abc import Collection, Generator, Iterable, Sequence
 from typing import Any, NamedTuple, Protocol
 
 
@@ -78,3 +79,12 @@ class UnitQueue:
         if not self._left[place]:
             del self._left[place]
         return unit
+
+
+def serial(units: Sequence[Unit], work: Work, *, workers: int = 1) -> Answers:  # noqa: ARG001 (as all engines)
+    """Yield each unit with its answer, worked out in this process."""
+    by_place: dict[str, list[Unit]] = {"": []}
+    for unit in units:
+        by_place.setdefault(unit.place, []).append(unit)
+    for unit in itertools.chain.from_iterable(by_place.values()):
+        yield Answered(unit, answer(work, unit.payload))

@@ -28,6 +28,8 @@ from music_evals.files import Store, cache_folder
 from music_evals.symbolic.melody import skyline_score
 from music_evals.symbolic.notes import make_notes
 
+__all__ = ["PUBLISHED_PIECES", "build_archive", "build_stand_in", "piano_piece", "place_of", "prepare"]
+
 PREPARED = {"ailabs_1k7": "prepare"}
 
 STAND_IN, ARCHIVE = "stand_in", "ailabs_1k7"
@@ -61,7 +63,8 @@ def place_of() -> Path:
 def build_archive(archive: Path, folder: Path | None = None) -> dict[str, Any]:
     """Read the user's archive, a tar or zip of MIDI files, and write its config; a stopped run goes on.
 
-    A folder that is there already raises `InvalidInputError`, an archive without pieces of 16 measures `NoDataError`.
+    A folder that is there already raises `InvalidInputError`, an archive without pieces of 16 measures `NoDataError`;
+    others as `archives.read_archive`: `UnreadableFileError`, `FileTooLargeError`.
     """
     from tqdm import tqdm
 

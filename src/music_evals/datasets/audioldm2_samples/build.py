@@ -18,6 +18,8 @@ from music_evals.datasets import edit_sources
 from music_evals.datasets.edit_sources import STAND_IN_PIECES, Attached
 from music_evals.datasets.manifest import flat_features
 
+__all__ = ["CONFIGS", "MODEL", "attach", "build_config", "features"]
+
 CONFIGS: Final = ("recipe", "stand_in")
 """Names of the configs; `stand_in` is our own music."""
 

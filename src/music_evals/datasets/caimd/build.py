@@ -22,6 +22,8 @@ from music_evals.datasets.manifest import facts_of, parquet_bytes, rows_sha256
 from music_evals.errors import InvalidInputError, NoDataError, OccupiedError
 from music_evals.files import write_atomically
 
+__all__ = ["SHARD_SONGS", "BuildSettings", "build_release", "check_out"]
+
 SHARD_SONGS: Final = 250
 """Songs a Parquet file; what is written whole or not at all."""
 

@@ -5,7 +5,9 @@ Configs
 ``music21_folk_cleared``
     Ryan's Mammoth Collection, the one book of the three below whose terms were found clear. It lies in the folder.
 ``music21_folk``
-    The tunes of three old books inside the music21 package. Built on first use, from the installed package.
+    The tunes of three old books inside the music21 package. Built on first use, from the installed package. Taken are
+    tunes in 4/4 or 2/2 throughout, one note at a time, with 16 measures of four quarters in a row, repeats written out;
+    measure 0 is the first full one, and of a tune with an irregular measure the longest run without one is taken.
 ``small``
     171 tunes of `music21_folk`, as many as MUSIB's JSB set has songs, each in its split there. Built with it.
 ``folk_rnn``, ``folk_rnn_small``
@@ -36,6 +38,18 @@ from music_evals.deprecation import module_getattr
 from music_evals.errors import InvalidInputError, NoDataError, importing
 from music_evals.files import Store, cache_folder
 from music_evals.symbolic.notation import abc_fields, split_abc
+
+__all__ = [
+    "CLEARED",
+    "StoredSplits",
+    "build_folk_rnn",
+    "build_music21",
+    "measure_leakage",
+    "place_of",
+    "prepare",
+    "rebuild",
+    "stored_splits",
+]
 
 PREPARED = {"music21_folk": "prepare", "small": "prepare", "folk_rnn": "prepare", "folk_rnn_small": "prepare"}
 

@@ -34,6 +34,19 @@ from music_evals.datasets.tunes import Training, cut_windows, training_keys, voi
 from music_evals.errors import InvalidInputError, UnknownNameError
 from music_evals.symbolic.measures import count_musib_measures
 
+__all__ = [
+    "CONFIGS",
+    "SPLITS",
+    "SongFact",
+    "build_config",
+    "count_notated_measures",
+    "features",
+    "is_strict",
+    "musib_songs",
+    "song_rows",
+    "training_content",
+]
+
 CONFIGS = ("musib", "musib_official", "strict_4_4")
 SPLITS = ("train", "validation", "test")
 

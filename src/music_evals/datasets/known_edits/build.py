@@ -38,6 +38,24 @@ from music_evals.protocols import RENDERERS
 from music_evals.symbolic.midi import read_midi, write_midi
 from music_evals.yaml_files import packaged_yaml
 
+__all__ = [
+    "SMALL_EDITS",
+    "SMALL_PIECES",
+    "Edit",
+    "annotations",
+    "build_configs",
+    "chroma",
+    "compose_piece",
+    "features",
+    "iter_edits",
+    "left_out",
+    "load_rows",
+    "render",
+    "render_pair",
+    "row_of",
+    "score",
+]
+
 RENDERED = {"known_edits": "render_pair"}
 
 LOGGER = logging.getLogger(__name__)
@@ -234,7 +252,7 @@ def load_rows(
     """Load one split of the data set as a `datasets.Dataset`; its rows are what the other functions here take.
 
     There are ``"default"`` with ``"tuning"`` and ``"held_out"``, and ``"small"`` with ``"test"``; others raise
-    `UnknownNameError`.
+    `UnknownNameError`. The dataset is a name as `repositories.find_repository` finds it, a folder, or an id on the Hub.
     """
     return load_split(dataset, config, split)
 
@@ -288,7 +306,8 @@ def render(
     made of what they hold: all edits of a piece share the file of the source, and processes that render the same at one
     time write the same. The renderer is ``"additive"``, which needs nothing, or ``"fluidsynth"``, which raises
     `MissingBackendError` without FluidSynth and a soundfont; `which` is ``"reference"`` or ``"estimate"``; the cache is
-    ``$MUSIC_EVALS_CACHE/known_edits`` or ``~/.cache/music_evals/known_edits``.
+    ``$MUSIC_EVALS_CACHE/known_edits`` or ``~/.cache/music_evals/known_edits``. Another renderer or side raises
+    `UnknownNameError`; a cache and a temporary folder that cannot be written to `OutputError`.
     """
     midi: bytes = row[f"{_side(which)}_midi"]
     operations = row["operations"] if which == "estimate" else "[]"

@@ -26,7 +26,20 @@ from music_evals.errors import FileTooLargeError, InvalidInputError, MusicEvalsE
 from music_evals.files import write_atomically
 from music_evals.symbolic.midi import read_midi, write_midi
 
-__all__ = ["CONFIGS", "attach", "build_config", "features", "unsuitable", "write_sources", "write_stand_in"]
+__all__ = [
+    "BARS",
+    "CONFIDENCES",
+    "CONFIGS",
+    "MOST_NOTES",
+    "N_BARS",
+    "N_PIECES",
+    "attach",
+    "build_config",
+    "features",
+    "unsuitable",
+    "write_sources",
+    "write_stand_in",
+]
 
 CONFIGS: Final = ("lakh", "stand_in")
 """Names of the configs; `stand_in` is our own."""

@@ -23,6 +23,8 @@ from music_evals.datasets.edit_sources import STAND_IN_PIECES, Attached
 from music_evals.datasets.manifest import flat_features
 from music_evals.errors import UnreadableFileError
 
+__all__ = ["CONFIGS", "attach", "build_config", "features", "published_table"]
+
 CONFIGS = ("zeta", "vanilla", "stand_in")
 """Names of the configs; `stand_in` is our own."""
 

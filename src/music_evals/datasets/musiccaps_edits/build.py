@@ -23,6 +23,8 @@ from music_evals.datasets.manifest import flat_features
 from music_evals.errors import NoDataError, UnreadableFileError
 from music_evals.files import decode_text, reading
 
+__all__ = ["CONFIGS", "TASKS", "attach", "build_config", "choose", "features", "frozen_table", "read_captions"]
+
 CONFIGS: Final = ("musiccaps", "stand_in")
 """Names of the configs; `stand_in` is our own."""
 

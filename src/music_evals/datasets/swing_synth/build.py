@@ -21,6 +21,8 @@ from music_evals.datasets.swing_synth.playing import HALVES_PER_BAR, Span, Strok
 from music_evals.errors import UnknownNameError
 from music_evals.symbolic.notes import make_notes
 
+__all__ = ["CONFIGS", "N_PIECES", "OFF_BEATS", "SEED", "Piece", "build_configs", "compose", "piece_row", "swing_score"]
+
 SEED: Final = 20211020
 N_PIECES: Final = 487
 """As many as the songs of the published data."""

@@ -33,6 +33,10 @@ _ORDER, _UNIFORMS = 0, 1  # the two streams of a seed
 _CHOICES: Final = {"mode": ("sample", "threshold"), "melody": ("clamp", "code"), "sampler": ("exact", "naive")}
 
 
+_IMPOSED: Final = 0.9  # share of sweeps, from the first, that begin with the melody imposed (the authors' code)
+_FROZEN: Final = 0.8  # share of sweeps after which the code leaves cells of the melody as they are
+
+
 @dataclasses.dataclass(frozen=True)
 class GibbsSettings:
     """How a roll is sampled.
@@ -123,6 +127,14 @@ class GibbsSettings:
             ),
         }
         check_rules(self, rules)
+
+    def imposes_melody(self, sweep: int) -> bool:
+        """Return whether a sweep (from 0) begins with the melody."""
+        return self.melody == "clamp" or sweep < _IMPOSED * self.sweeps
+
+    def holds_melody(self, sweep: int) -> bool:
+        """Return whether updates of a sweep (from 0) leave cells of the melody as they are."""
+        return self.melody == "clamp" or sweep > _FROZEN * self.sweeps
 
 
 class Block(NamedTuple):

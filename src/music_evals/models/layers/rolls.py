@@ -42,6 +42,7 @@ class RollConfig:
 
     model_type: str = ""
     style: str = ""
+    _: dataclasses.KW_ONLY
     context: int = 10
     pitch_width: int = 16
     filters: int = 64
@@ -243,7 +244,7 @@ class RollModel(SavedNetwork):
     A subclass is a `layers.gibbs.RollNetwork`, and has a constructor of its own and `training_loss(windows)`. Its
     config has `style`, `window` (steps on either side of an example that is learnt from) and `steps_per_quarter`;
     `sampling` is how `transfer` samples, and its layers `dropout` and `around` turn what both sides say into what the
-    network of pitches is given.
+    network of pitches is given (`StyleLSTM` has a way of its own).
     """
 
     deterministic = False

@@ -36,7 +36,7 @@ _LARGE = 2048
 
 
 class SavedNetwork(nn.Module, PyTorchModelHubMixin, abc.ABC, library_name="music_evals", license="apache-2.0"):
-    """Base of networks with weights; a subclass has a constructor of its own, whose signature the Hub mixin reads."""
+    """Base of networks with weights; the Hub mixin reads the constructor's signature, this class builds the config."""
 
     config: Any
     config_class: ClassVar[type[Any]]
@@ -89,6 +89,8 @@ class SavedNetwork(nn.Module, PyTorchModelHubMixin, abc.ABC, library_name="music
         place, local = find_repository(os.fspath(pretrained_model_name_or_path), MODELS, "model")
         if local:  # all is checked before any of it is read
             _check_folder(Path(place), cls.config_class)
+        if not isinstance(options.get("config"), cls.config_class | None):
+            raise InvalidInputError(f"config must be a {cls.config_class.__name__}, got {options['config']!r}")
         with fetching(place):
             model: Self = super().from_pretrained(place, **options)
         return model

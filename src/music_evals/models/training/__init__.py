@@ -1,6 +1,6 @@
-"""Training from recipes: `recipe` says what a recipe holds, `loop` how networks learn, `data` what from.
+"""Training from recipes: `recipe` reads them, `settings` says what they hold, `data` what is learnt from.
 
-Taggers (`taggers`) and language models (`writers`) add to that loop what is special of them.
+`run` is the loop; networks of notes (`loop`), taggers (`taggers`) and language models (`writers`) are kinds of it.
 """
 
 from __future__ import annotations

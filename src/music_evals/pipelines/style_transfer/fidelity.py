@@ -263,8 +263,10 @@ def evaluate_melody(
         The inputs.
     estimates
         The outputs in the same order, each on the grid of its input.
-    groups, confidence, per_item
+    groups, confidence
         As in `evaluate_style`, of pairs of pieces.
+    per_item
+        True adds the scores of each piece.
     bpm
         Tempo of both, quarters a minute: the metrics of preservation know seconds, and frames of 23 ms.
 

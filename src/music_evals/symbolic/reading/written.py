@@ -31,7 +31,8 @@ from music_evals.symbolic.measures import drop_repeated_signatures
 from music_evals.symbolic.midi import drop_repeated
 from music_evals.symbolic.notes import make_notes
 
-TICKS_PER_QUARTER = 10080  # 2^5 * 3^2 * 5 * 7, so that common tuplets fall on ticks
+TICKS_PER_QUARTER = 10080
+"""Ticks a quarter: 2^5 * 3^2 * 5 * 7, so that common tuplets fall on ticks."""
 
 MAX_FIFTHS = 7  # of the keys that a `Score` names
 

@@ -13,6 +13,7 @@ from tests.benchmark.record_files import write_json_lines
 from music_evals.benchmark.records import read_records
 from music_evals.benchmark.scores import read_scores
 from music_evals.benchmark.tasks.inpainting import items as tasks
+from music_evals.benchmark.tasks.inpainting.systems import stored_system
 from music_evals.benchmark.tasks.inpainting.task import INPAINTING, Settings
 from music_evals.errors import CorruptRecordsError, InvalidInputError, InvalidTokensError
 from music_evals.pipelines.inpainting import evaluate_inpainting, evaluate_nll
@@ -115,6 +116,11 @@ def test_a_run_of_the_control_alone_has_a_report(finished: Settings, tmp_path: P
     outcome = INPAINTING.run(Settings(**{**vars(finished), "out": tmp_path, "report": True}))
     assert "Nothing is ranked" in outcome.files["report"].read_text()
     assert json.loads(outcome.files["results"].read_text())["tables"]["all"]["ranking"] == []
+
+
+def test_a_system_has_a_name() -> None:
+    with pytest.raises(InvalidInputError, match="name"):
+        stored_system("", {0: np.zeros((1, 96), dtype=np.uint8)})
 
 
 OPTIONS = [

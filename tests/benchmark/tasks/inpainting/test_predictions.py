@@ -178,7 +178,7 @@ def test_bad_files(tmp_path: Path, items: ItemSet) -> None:
     with pytest.raises(UnreadableFileError, match="line 1 is not JSON"):
         load_predictions(tmp_path / "text.jsonl", items)
     (tmp_path / "binary.jsonl").write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(UnreadableFileError):
+    with pytest.raises(UnreadableFileError, match="cannot be read"):
         load_predictions(tmp_path / "binary.jsonl", items)
 
 

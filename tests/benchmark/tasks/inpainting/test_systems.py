@@ -16,7 +16,7 @@ from music_evals.benchmark.tasks.inpainting.systems import (
     load_model,
     stored_system,
 )
-from music_evals.errors import NoDataError, UnknownNameError, UnreadableFileError
+from music_evals.errors import InvalidInputError, NoDataError, UnknownNameError, UnreadableFileError
 from music_evals.models.baselines import BASELINES as OFFERED
 from music_evals.protocols import BASELINES, CONTROL
 
@@ -117,6 +117,15 @@ def test_a_baseline_travels_to_another_process(tiny_dataset: Path, name: str) ->
 def test_predictions_made_elsewhere_have_their_own_seeds() -> None:
     stored = stored_system("mine", {2: np.zeros((3, 96), dtype=np.uint8)})
     assert stored.seeds([0, 1]) == (2,)
+
+
+def test_a_system_is_a_plug_in_or_predictions() -> None:
+    with pytest.raises(InvalidInputError):
+        System("neither", "model", "0")
+    with pytest.raises(InvalidInputError):
+        System("both", "model", "0", make=lambda: None, stored={})  # type: ignore[arg-type, return-value]
+    stored = stored_system("mine", {2: np.zeros((3, 96), dtype=np.uint8)})
+    assert stored.header([0, 1])["seeds"] == [2]
 
 
 def test_a_hub_id_that_cannot_be_fetched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -136,7 +136,7 @@ def test_a_disk_that_fills_up_in_mid_run(tiny_dataset: Path, tmp_path: Path) -> 
 def test_other_options_are_refused(settings: dict[str, Any]) -> None:
     small = {**settings, "baselines": "copy_past", "limit": 5, "report": False}
     INPAINTING.run(Settings(**small))
-    with pytest.raises(CorruptRecordsError):
+    with pytest.raises(CorruptRecordsError, match="belongs to another run"):
         INPAINTING.run(Settings(**{**small, "limit": 6}))
     with pytest.raises(CorruptRecordsError, match=r"systems\.markov"):
         INPAINTING.run(Settings(**{**small, "baselines": "markov"}))

@@ -185,7 +185,7 @@ def test_what_was_given_is_found_or_named(web: WebServer, disk: Path) -> None:
     with pytest.raises(NoDataError):
         pairs_in_folders(f"{web.url}/nothing", [f"{web.url}/mine"])
     web.statuses["closed/"] = 403
-    with pytest.raises(UnreadableFileError):
+    with pytest.raises(UnreadableFileError, match="access is denied"):
         pairs_in_folders(f"{web.url}/closed/", [f"{web.url}/mine"])
 
 

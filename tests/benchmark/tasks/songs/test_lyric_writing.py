@@ -239,7 +239,7 @@ def test_a_model_that_goes_away_stops_the_run_and_keeps_the_answers(tmp_path: Pa
             raise ModelUnavailableError(msg)
 
     writer = FakeWriter(concurrency=concurrency, trouble=gone)
-    with pytest.raises(ModelUnavailableError):
+    with pytest.raises(ModelUnavailableError, match="it is gone"):
         asking(tmp_path, [writer], PROMPTS)
     kept = {key[2] for key in latest_generations(read_records(tmp_path / "writing"))}
     assert {"s0", "s1"} <= kept

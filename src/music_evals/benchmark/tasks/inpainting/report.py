@@ -157,16 +157,16 @@ def _divergences(results: Mapping[str, Any], score_table: ScoreTable, systems: S
     for name in shown:
         bins = score_table.scored(name).bins(INTERVALS, name)
         intervals[name] = edges, masses(bins[bins >= 0].astype(np.int64), INTERVAL_BINS)
-    drawn = [(INTERVALS, intervals, "melodic interval, semitones", "intervals")]
+    histograms = [(INTERVALS, intervals, "melodic interval, semitones", "intervals")]
     for metric, feature in FEATURES.items():
         curves = {}
         for name in shown:
             values = score_table.at(list(score_table.item_rows), name).by_seed(feature)
             places = histogram_bins(values[~np.isnan(values)], variant=variant)
             curves[name] = np.arange(size) / 100, masses(places, size)
-        drawn.append((metric, curves, _words(feature), "items"))
+        histograms.append((metric, curves, _words(feature), "items"))
     pictures = []
-    for metric, curves, feature, counted in drawn:
+    for metric, curves, feature, counted in histograms:
         cells = {name: scores[name][metric] for name in systems if name != CONTROL}
         title, words = _words(metric), {"feature": feature, "counted": counted}
         picture = plots.divergences(f"div-{metric}", curves, cells, _highlight(results), label=title, **words)

@@ -15,7 +15,7 @@ import numpy as np
 from music_evals import __version__
 from music_evals.annotations import MUSIB_LAYOUT, Tokens
 from music_evals.benchmark.inputs import find_model, hash_of, with_commas
-from music_evals.errors import InvalidTokensError, UnknownNameError
+from music_evals.errors import InvalidInputError, InvalidTokensError, UnknownNameError
 from music_evals.protocols import BASELINES, CONTROL, CONTROLS, INPAINTERS, Inpainter, load_plugin
 from music_evals.symbolic.noteseq import check_tokens
 
@@ -38,6 +38,12 @@ class System:
     failures: Mapping[str, str] = dataclasses.field(default_factory=dict)
     # What a receipt should say of it: path, decoding, temperature. Part of the run's header.
     details: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if not self.name.strip():
+            raise InvalidInputError("a system needs a name that is not empty")
+        if (self.make is None) == (self.stored is None):
+            raise InvalidInputError(f"system {self.name!r} needs either a plug-in or stored predictions")
 
     def __getstate__(self) -> dict[str, Any]:
         # what travels to a worker process is the recipe, not the built plug-in, which may hold closures

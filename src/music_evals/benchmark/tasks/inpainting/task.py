@@ -213,7 +213,7 @@ class Settings(RunSettings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.allow_missing and self.pairs is None and self.predictions is None:
+        if self.allow_missing and not self.pairs and not self.predictions:
             raise InvalidInputError("`allow_missing` goes with `predictions`; give that too, or leave it out")
         extension_names(self.extensions)
         if self.variant is not None:
@@ -229,9 +229,16 @@ class Settings(RunSettings):
                 f"`protocol` {OFFICIAL} judges a dataset's config {OFFICIAL_CONFIG} with variant {OFFICIAL}; leave out "
                 "what differs, or leave out `protocol`"
             )
-        official = self.protocol == OFFICIAL
-        object.__setattr__(self, "variant", self.variant or (OFFICIAL if official else "corrected"))
-        object.__setattr__(self, "config", OFFICIAL_CONFIG if official else self.config)
+
+    @property
+    def scored_config(self) -> str | None:
+        """The config that the protocol asks for."""
+        return OFFICIAL_CONFIG if self.protocol == OFFICIAL else self.config
+
+    @property
+    def scored_variant(self) -> str:
+        """The variant that the protocol asks for."""
+        return self.variant or (OFFICIAL if self.protocol == OFFICIAL else "corrected")
 
 
 class Inpainting(Task):
@@ -269,7 +276,7 @@ class Inpainting(Task):
         settings = dataclasses.replace(settings, revision=items.revision)
         baselines, notes = _baselines(settings)
         competing = [system for system in baselines if system.role == "baseline"]
-        validation_items = _split(settings, settings.config, "validation") if competing else None
+        validation_items = _split(settings, settings.scored_config, "validation") if competing else None
         systems = [*systems, *baselines, baseline_system(CONTROL, None)]
         out = Path(settings.out)
         if settings.overwrite:
@@ -283,7 +290,9 @@ class Inpainting(Task):
         taken = {"voice": settings.voice, "highest": settings.highest, "measures": fixed}
         options |= {name: value for name, value in taken.items() if value}  # older records do not have them
         seeds, extensions = range(settings.n_seeds), extension_names(settings.extensions)
-        job = InpaintingJob(items, systems, str(settings.variant), seeds, settings.protocol, options, cache, extensions)
+        job = InpaintingJob(
+            items, systems, settings.scored_variant, seeds, settings.protocol, options, cache, extensions
+        )
         rows, validation = record(job, out / RECORDS, settings, progress=progress), None
         if validation_items is not None:
             job = dataclasses.replace(job, judged=validation_items, systems=[*competing, systems[-1]])
@@ -374,7 +383,7 @@ def _judged(settings: Settings) -> tuple[ItemSet, list[System]]:
             measures=settings.measures or "notated",
         )
         return items, [predicted, *models]
-    whole = load_items(str(settings.dataset), settings.config, settings.split, revision=settings.revision)
+    whole = load_items(str(settings.dataset), settings.scored_config, settings.split, revision=settings.revision)
     items = whole.head(settings.limit)
     if settings.predictions is None:
         return items, models
@@ -387,7 +396,7 @@ def _judged(settings: Settings) -> tuple[ItemSet, list[System]]:
 def _baselines(settings: Settings) -> tuple[list[System], list[str]]:
     """Return the baselines, and a note where some of ``"all"`` cannot be fitted."""
     names = baseline_names(settings.baselines)
-    config = TRAIN_CONFIGS.get(settings.config or "", settings.config)
+    config = TRAIN_CONFIGS.get(settings.scored_config or "", settings.scored_config)
     train = _split(settings, config, "train") if names else None
     systems, left_out = [], []
     for name in names:

@@ -117,8 +117,8 @@ def worst_pairs(results: Mapping[str, Any], score_table: ScoreTable) -> list[Ran
         # both files have an outline
         references = [content in known for content in pairs.columns["reference"].categories.to_pylist()]
         estimates = [content in known for content in pairs.estimates.take(pa.array(pairs.rows)).to_pylist()]
-        drawn = np.array([*references, False])[pairs.codes("reference")] & np.array(estimates, dtype=bool)
-        drawable = np.flatnonzero(~np.isnan(means) & drawn)
+        complete = np.array([*references, False])[pairs.codes("reference")] & np.array(estimates, dtype=bool)
+        drawable = np.flatnonzero(~np.isnan(means) & complete)
         order = drawable[np.argsort(means[drawable], kind="stable")]  # by item where they are equal
         ranked.append((pairs.take(order), means[order]))
     return ranked

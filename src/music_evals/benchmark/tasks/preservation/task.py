@@ -309,8 +309,9 @@ def _record(job: PairJob, pairs: Sequence[Pair], settings: Settings, progress: P
     path = Path(settings.out) / RECORDS
     if not settings.controls:
         return record(job, path, settings, progress=progress)
-    # or nearly so many, for the progress
-    n_later = len(CONTROLS) * min(len({pair.reference.content for pair in pairs}), MOST_PAIRS)
+    # nearly the number of controls, for the progress; originals of one group have no unrelated music
+    kinds = len(CONTROLS) if len({pair.group for pair in pairs}) > 1 else 1
+    n_later = kinds * min(len({pair.reference.content for pair in pairs}), MOST_PAIRS)
 
     def begun(done: int, total: int, label: str) -> None:
         if progress is not None:
