@@ -207,6 +207,11 @@ def test_no_contexts_give_no_middles(kind, contexts):
         assert network.nll(contexts[:0]).shape == (0, 96)
 
 
+def decoder(kind: type) -> str:
+    """Return the method of a network that works out one part."""
+    return "_chain" if kind is InfillTransformer else "_decode"
+
+
 @NETWORKS
 def test_threads_change_no_digit(kind, monkeypatch):
     """Three parts on one thread and on two; each part on one thread of PyTorch, whatever the program has set."""
@@ -217,14 +222,14 @@ def test_threads_change_no_digit(kind, monkeypatch):
     for n in (1, 2):
         monkeypatch.setattr(networks, "n_threads", lambda n=n: n)
         seen[n] = set()
-        forward = type(network)._decode
+        forward = getattr(kind, decoder(kind))
 
         def decode(*arguments: Any, n: int = n, forward: Any = forward) -> Any:
             seen[n].add((threading.get_ident(), torch.get_num_threads()))
             return forward(*arguments)
 
         with monkeypatch.context() as patch:
-            patch.setattr(type(network), "_decode", decode)
+            patch.setattr(kind, decoder(kind), decode)
             torch.set_num_threads(3)
             result = [inpaint(network, many, "sample")]
         result.append(network.nll(many) if hasattr(network, "nll") else network.note_nll(many).nats)
@@ -240,7 +245,7 @@ def test_threads_change_no_digit(kind, monkeypatch):
 def test_a_part_that_fails_fails_all_and_leaves_the_network_as_it_was(kind, monkeypatch):
     network = build(kind).train()
     monkeypatch.setattr(networks, "n_threads", lambda: 2)
-    monkeypatch.setattr(kind, "_decode", lambda *_: (_ for _ in ()).throw(MemoryError("no room")))
+    monkeypatch.setattr(kind, decoder(kind), lambda *_: (_ for _ in ()).throw(MemoryError("no room")))
     with pytest.raises(MemoryError, match="no room"):
         inpaint(network, melodies(150), "argmax")
     assert network.training

@@ -125,7 +125,7 @@ def test_a_system_is_a_plug_in_or_predictions() -> None:
     with pytest.raises(InvalidInputError):
         System("both", "model", "0", make=lambda: None, stored={})  # type: ignore[arg-type, return-value]
     stored = stored_system("mine", {2: np.zeros((3, 96), dtype=np.uint8)})
-    assert stored.header([0, 1])["seeds"] == [2]
+    assert stored.seeds([0, 1]) == (2,)
 
 
 def test_a_hub_id_that_cannot_be_fetched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
