@@ -104,15 +104,15 @@ def test_a_step_is_given_its_measure_before_it_and_nothing_else_of_the_middle(co
 
 
 def test_sampling_has_the_networks_distribution(contexts):
-    """First token of the last measure: 500 draws against the 130 likelihoods, within 5 standard errors."""
+    """First token of the last measure: 2,000 draws against the 130 likelihoods, within 5 standard errors."""
     model = network()
     candidates = np.repeat(contexts[:1], 130, axis=0)
     candidates[:, 216] = np.arange(130)
     p = np.exp(-model.nll(candidates)[:, 72])
     model.decoding = "sample"
-    drawn = fill(model, np.repeat(contexts[:1], 500, axis=0))[:, 72]
-    share = np.bincount(drawn, minlength=130) / 500
-    assert (np.abs(share - p) <= 5 * np.sqrt(p * (1 - p) / 500) + 1e-9).all()
+    drawn = fill(model, np.repeat(contexts[:1], 2000, axis=0))[:, 72]
+    share = np.bincount(drawn, minlength=130) / 2000
+    assert (np.abs(share - p) <= 5 * np.sqrt(p * (1 - p) / 2000) + 1e-9).all()
 
 
 @pytest.mark.parametrize("decoding", ["argmax", "without_connector"])
