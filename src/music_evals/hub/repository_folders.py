@@ -181,11 +181,9 @@ class RepositoryFolder:
         # In a clone of git, files that git ignores are left out too.
         listed = listed_files(self.path)
         if listed is None:
-            # `rglob` would pass over a folder that cannot be read
-            walked = os.walk(self.path, onerror=_refuse)
+            walked = os.walk(self.path, onerror=_refuse)  # `rglob` would pass over a folder that cannot be read
             listed = [Path(top, name) for top, inner, names in walked for name in (*inner, *names)]
-            listed = [path for path in listed if path.is_symlink() or not path.is_dir()]
-        paths = sorted(listed)
+        paths = sorted(path for path in listed if path.is_symlink() or not path.is_dir())
         inner = {path.relative_to(self.path): path for path in paths}
         return {
             name.as_posix(): path

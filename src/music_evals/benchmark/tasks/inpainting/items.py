@@ -80,11 +80,10 @@ class ItemSet:
     def head(self, n: int | None) -> ItemSet:
         """Return the first `n` items, or all of them for None."""
         if n is None or n >= len(self):
-            return self  # whose fingerprint is known
+            return self
         names = ("item_ids", "songs", "contexts", "seen_in_train", "near_train", "repeats_in_context", "voices")
-        columns = {name: getattr(self, name) for name in names}
-        first = {name: column[:n] for name, column in columns.items() if column is not None}
-        return dataclasses.replace(self, **first)
+        columns = {name: column[:n] for name in names if (column := getattr(self, name)) is not None}
+        return dataclasses.replace(self, **columns)
 
 
 def load_items(dataset: str, config: str | None, split: str, *, revision: str | None = None) -> ItemSet:
