@@ -168,7 +168,7 @@ def test_failed_items_are_listed(quick: list[str], tmp_path: Path, capsys: pytes
             ["--backend", "beats=tcn", "--backend", "beats=librosa"],
             "two extractors of beats, tcn and librosa; keep one",
         ),
-        (["--estimate", "up=/nowhere"], "no such file or folder"),
+        (["--estimate", "other=/nowhere"], "no such file or folder"),
         (["--manifest", "list.csv"], "give one of --reference"),
         (["--workers", "0"], "--workers must be at least 1"),
         (["--group-by", "song"], "folders are grouped by"),

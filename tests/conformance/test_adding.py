@@ -39,18 +39,17 @@ class Clone:
         self._folders = {path for path in self.root.rglob("*") if path.is_dir()} | {self.root}
         self._before = self._files()
 
-    def _files(self) -> dict[Path, tuple[int, int]]:
-        """Return the files of the copy, each with its size and time; links to what is not copied are none."""
-        tops = [top for top in self.root.iterdir() if not top.is_symlink()]
-        paths = (path for top in tops for path in top.rglob("*") if not {*LEFT_ALONE} & {*path.parts})
-        return {path: (path.stat().st_size, path.stat().st_mtime_ns) for path in paths if path.is_file()}
+    def _files(self) -> dict[Path, bytes]:
+        """Return the files of the copy; links to what is not copied are none."""
+        paths = (path for top in self.root.iterdir() if not top.is_symlink() for path in top.rglob("*"))
+        return {path: path.read_bytes() for path in paths if path.is_file() and not {*LEFT_ALONE} & {*path.parts}}
 
     def places(self) -> set[str]:
         """Return what was changed or added since, tests aside; a new folder is one place."""
         files = self._files()
         assert self._before.keys() <= files.keys()
         places = set()
-        for path in (path for path, state in files.items() if self._before.get(path) != state):
+        for path in (path for path, content in files.items() if self._before.get(path) != content):
             new = [folder for folder in path.parents if folder not in self._folders and folder.parent in self._folders]
             places.add((new[0] if new else path).relative_to(self.root).as_posix())
         return {place for place in places if not place.startswith("tests/")}
@@ -92,16 +91,13 @@ class Clone:
         assert ended.returncode == 0, f"{' '.join(command)}\n{ended.stdout[-6000:]}{ended.stderr[-6000:]}"
         return ended.stdout
 
-    def python(self, code: str, module: str, chosen: str) -> list[str]:
-        """Run Python in the copy, then chosen tests of a module of this folder; return the lines that are printed.
+    def python(self, code: str) -> str:
+        return self.run(sys.executable, "-c", code).strip()
 
-        The other tests speak of what is not in the copy, or take long.
-        """
-        options = ["-q", "-x", "-p", "no:cacheprovider", "-m", "not slow", "-k", chosen]
-        tests = f"import pytest\nraise SystemExit(pytest.main({[*options, f'tests/conformance/{module}.py']}))"
-        imports = "import json\nfrom music_evals.cli import main\n"
-        lines = self.run(sys.executable, "-c", f"{imports}{code}\nprint('-- tests', flush=True)\n{tests}").splitlines()
-        return lines[: lines.index("-- tests")]
+    def conformance(self, module: str, chosen: str) -> None:
+        """Run chosen tests of a module of this folder; the others speak of what is not in the copy, or take long."""
+        options = ("-q", "-x", "-p", "no:cacheprovider", "-m", "not slow", "-k", chosen)
+        self.run(sys.executable, "-m", "pytest", *options, f"tests/conformance/{module}.py")
 
 
 def test_a_metric_is_a_function_a_row_and_a_folder(tmp_path: Path) -> None:
@@ -110,22 +106,20 @@ def test_a_metric_is_a_function_a_row_and_a_folder(tmp_path: Path) -> None:
     assert clone.places() == {
         "src/music_evals/metrics/melody.py", "src/music_evals/metrics/catalogue.py", "metrics/ambitus_similarity",
     }  # fmt: skip
-    apart = "published combine divergences beside tags facets songs distributed described config_name"
-    computed, *printed = clone.python(
-        "import evaluate\n"
+    computed = clone.python(
+        "import evaluate, json\n"
         "from music_evals import Score, evaluate_preservation\n"
         "from music_evals.symbolic.notes import make_notes\n"
         "tune = lambda *pitches: Score(make_notes([0, 480, 960], [480] * 3, pitches), 480)\n"
         "pair = {'references': [tune(60, 64, 67)], 'predictions': [tune(62, 67, 62)]}\n"
         "folder = evaluate.load('./metrics/ambitus_similarity').compute(**pair)\n"
         "beside = evaluate_preservation(*pair.values(), metrics=['motif_recall'], companions=True)\n"
-        "print(json.dumps([folder['ambitus_similarity'], beside['ambitus_similarity']]))\n"
-        "assert main('list metrics --task preservation'.split()) == 0",
-        "test_metrics",
-        f"not ({' or '.join(apart.split())})",
+        "print(json.dumps([folder['ambitus_similarity'], beside['ambitus_similarity']]))"
     )
     assert json.loads(computed) == [pytest.approx(5 / 7)] * 2
-    assert "ambitus_similarity" in "\n".join(printed)
+    assert "ambitus_similarity" in clone.run("music-evals", "list", "metrics", "--task", "preservation")
+    apart = "another_word published combine divergences beside tags facets songs distributed described config_name"
+    clone.conformance("test_metrics", f"not ({' or '.join(apart.split())})")
 
 
 def test_a_task_is_a_folder_and_a_verb(tmp_path: Path) -> None:
@@ -138,8 +132,8 @@ def test_a_task_is_a_folder_and_a_verb(tmp_path: Path) -> None:
     numbers.write_text("".join(json.dumps(row) + "\n" for row in NUMBERS if row["found"] >= 0))
     printed = clone.run("music-evals", "toy", "--numbers", str(numbers), "--out", str(tmp_path / "out"), "--json")
     assert json.loads(printed)["scores"]["near"]["nearness"]["value"] == pytest.approx((0.9 + 0.9 + 1 + 1) / 4)
-    chosen = "arrows_are_kept or heavy_packages or folders_of_tasks or generic_module"
-    assert "music-evals toy" in "\n".join(clone.python("assert main(['list', 'tasks']) == 0", "test_imports", chosen))
+    assert "music-evals toy" in clone.run("music-evals", "list", "tasks")
+    clone.conformance("test_imports", "arrows_are_kept or heavy_packages or folders_of_tasks or generic_module")
 
 
 def test_an_editing_system_is_a_file_and_a_card(tmp_path: Path) -> None:
@@ -148,26 +142,23 @@ def test_an_editing_system_is_a_file_and_a_card(tmp_path: Path) -> None:
     assert clone.places() == {"src/music_evals/editing/fader.py", "models/fader"}
     (tmp_path / "weights").mkdir()
     (tmp_path / "weights" / "gain.json").write_text("0.5")
-    words = [
-        "edit", str(ROOT / "examples" / "originals"), "--system", "fader", "--seconds", "2",
+    clone.run(
+        "music-evals", "edit", str(ROOT / "examples" / "originals"), "--system", "fader", "--seconds", "2",
         "--weights", str(tmp_path / "weights"), "--out", str(tmp_path / "out"),
-    ]  # fmt: skip
-    chosen = "an_editing_system or only_editing_systems or every_model_folder"
-    clone.python(f"assert main({words}) == 0", "test_models", chosen)
+    )  # fmt: skip
     assert list((tmp_path / "out" / "edits").rglob("*.*"))
+    clone.conformance("test_models", "an_editing_system or only_editing_systems or every_model_folder")
 
 
 def test_a_data_set_is_a_builder_and_a_folder(tmp_path: Path) -> None:
     clone = Clone(tmp_path / "clone")
     clone.follow("dataset")
     assert clone.places() == {"src/music_evals/datasets/tuning_forks", "datasets_scripts/tuning_forks"}
-    printed = clone.python(
+    loaded = clone.python(
         "from datasets import load_dataset\n"
         "rows = load_dataset('./datasets_scripts/tuning_forks', 'forks', split='test')\n"
-        "print(len(rows), rows[0]['hz'])\n"
-        "assert main(['list', 'datasets']) == 0",
-        "test_datasets",
-        "test",
+        "print(len(rows), rows[0]['hz'])"
     )
-    assert "12 440.0" in printed
-    assert "tuning_forks" in "\n".join(printed)
+    assert loaded.splitlines()[-1] == "12 440.0"
+    assert "tuning_forks" in clone.run("music-evals", "list", "datasets")
+    clone.conformance("test_datasets", "test")

@@ -58,21 +58,20 @@ def system(request: pytest.FixtureRequest) -> MusicGen:
 def test_an_item_alone_is_the_item_in_a_batch(system: MusicGen) -> None:
     assert isinstance(system, EditingSystem)
     requests = [
-        audio_request(ROCK, seconds=0.2),
-        audio_request(dataclasses.replace(ROCK, after="calm"), seconds=0.3),
-        audio_request(ROCK, seconds=0.2, seed=1),
+        audio_request(ROCK, seconds=0.5),
+        audio_request(dataclasses.replace(ROCK, after="calm"), seconds=0.7),
+        audio_request(ROCK, seconds=0.5, seed=1),
     ]
     before = torch.random.get_rng_state()
     batch = system.edit(requests)
     assert torch.equal(before, torch.random.get_rng_state()), "the numbers of the caller are left alone"
     for request, result in zip(requests, batch, strict=True):
         assert result.audio.shape == request.audio.shape
-    for request, result in zip(requests[1:], batch[1:], strict=True):
         (alone,) = system.edit([request])
         assert np.array_equal(alone.audio, result.audio)
     assert not np.array_equal(batch[0].audio, batch[2].audio), "another seed"
     assert batch[0].log["sample_rate"] == [32000, 22050]
-    assert batch[0].log["seconds"][0] == 0.2, "50 frames a second of 640 samples each"
+    assert batch[0].log["seconds"][0] == 0.5, "50 frames a second of 640 samples each"
 
 
 def test_the_text_is_heard(system: MusicGen) -> None:
@@ -90,7 +89,7 @@ def test_a_text_is_encoded_once(system: MusicGen) -> None:
     calls: list[int] = []
     hook = encoder.encoder.register_forward_hook(lambda *_: calls.append(1))
     texts = [dataclasses.replace(ROCK, target_prompt=text) for text in ("a calm piano", "a piano", "a calm piano")]
-    requests = [audio_request(instruction, seconds=0.1, seed=seed) for seed in (0, 1) for instruction in texts]
+    requests = [audio_request(instruction, seconds=0.5, seed=seed) for seed in (0, 1) for instruction in texts]
     batch = system.edit(requests)
     hook.remove()
     assert len(calls) == 2, "two texts in six requests"
@@ -126,7 +125,7 @@ def test_weights_are_loaded_from_a_folder_and_strictly(system: MusicGen, tmp_pat
     name = system.info.name
     folder = save(system._model, tmp_path / "tiny")
     loaded = make_editor(name, {"top_k": 20}, {"source": str(folder)})
-    request = audio_request(ROCK, seconds=0.2)
+    request = audio_request(ROCK, seconds=0.5)
     (result,) = loaded.edit([request])
     assert result.provenance["weights"][0]["licence"] == "CC-BY-NC-4.0"
     theirs, ours = (
@@ -170,7 +169,7 @@ def test_what_it_cannot_edit_is_refused(system: MusicGen) -> None:
     )
     with pytest.raises(InvalidAudioError, match="one channel"):
         system.edit([audio_request(ROCK, seconds=1, channels=2)])
-    with pytest.raises(FileTooLargeError, match="30"):
+    with pytest.raises(FileTooLargeError, match="30 s"):
         system.edit([audio_request(ROCK, audio=np.full((1, 31 * 1000), 0.1, np.float32), sample_rate=1000)])
     with pytest.raises(InvalidInputError, match="`top_k`"):
         type(system)(system._model, top_k=0)
@@ -215,15 +214,10 @@ def loaded(theirs: Any) -> MusicGen:
 class TestAuthorsCode:
     """What audiocraft computed for tiny models (benchmarks/parity): its files load, and ours computes the same."""
 
-    def steps(self, system: MusicGen, seconds: float = 1.2) -> dict[str, Any]:
+    def steps(self, system: MusicGen) -> dict[str, Any]:
         request = audio_request(ROCK, audio=tune(10)[None], sample_rate=RATE)
         conditions = system._conditions(request)
-        return steps_of(system._model, lambda: system._model.generate(TEXT, seconds, 0, GREEDY, **conditions)).golden()
-
-    def error(self, system: MusicGen, arrays: dict[str, Any]) -> float:
-        """Return how far the logits of the first steps lie from theirs."""
-        logits = self.steps(system, 0.1)["logits"][:5]
-        return furthest(logits, arrays["logits"][:5])
+        return steps_of(system._model, lambda: system._model.generate(TEXT, 1.2, 0, GREEDY, **conditions)).golden()
 
     def test_what_it_is_told_logits_and_tokens(self, theirs: Any, loaded: MusicGen) -> None:
         name, arrays, _ = theirs
@@ -232,7 +226,6 @@ class TestAuthorsCode:
         assert np.array_equal(made["tokens"], arrays["tokens"])
         for what in ("given", "logits"):
             assert furthest(made[what], arrays[what]) < 1e-4
-        assert self.error(loaded, arrays) < 1e-4
         assert len(np.unique(arrays["given"][:, :-1], axis=0)) > 1 or name == "musicgen"
 
     def test_a_missing_norm_is_seen(self, theirs: Any, loaded: MusicGen) -> None:
@@ -241,7 +234,7 @@ class TestAuthorsCode:
         assert len(norms) == (3 if theirs[0] == "musicgen" else 2)
         for place, name in [(decoder, "layer_norm"), *((decoder.layers[1], name) for name in norms)]:
             with without(place, name):
-                assert self.error(loaded, theirs[1]) > 1e-2, name
+                assert furthest(self.steps(loaded)["logits"], theirs[1]["logits"]) > 1e-2, name
 
     def test_strongest_pitch_classes(self) -> None:
         from safetensors.numpy import load_file

@@ -268,15 +268,10 @@ class TestFusion:
 class TestAuthorsCode:
     """What the authors' code computed for a tiny model (benchmarks/parity): its files load, ours computes the same."""
 
-    def steps(self, model: _MusiConGenModel, seconds: float = 1.2) -> dict[str, Any]:
+    def steps(self, model: _MusiConGenModel) -> dict[str, Any]:
         chords, beats = _repeated(song(30), 30.0)
-        made = steps_of(model, lambda: model.generate(TEXT, seconds, 0, GREEDY, chords=chords, beats=beats))
+        made = steps_of(model, lambda: model.generate(TEXT, 1.2, 0, GREEDY, chords=chords, beats=beats))
         return made.golden()
-
-    def error(self, model: _MusiConGenModel, theirs: tuple[dict[str, Any], Path]) -> float:
-        """Return how far the logits of the first steps lie from theirs."""
-        logits = self.steps(model, 0.1)["logits"][:5]
-        return furthest(logits, theirs[0]["logits"][:5])
 
     def test_chord_names_and_frames(self, theirs: tuple[dict[str, Any], Path]) -> None:
         names = theirs[0]["chord_names"].tobytes().decode().split("\n")
@@ -294,20 +289,19 @@ class TestAuthorsCode:
         assert np.array_equal(made["tokens"], theirs[0]["tokens"])
         for name in ("given", "logits"):
             assert furthest(made[name], theirs[0][name]) < 1e-4
-        assert self.error(model, theirs) < 1e-4
 
     def test_a_missing_norm_is_seen(self, model: _MusiConGenModel, theirs: tuple[dict[str, Any], Path]) -> None:
         decoder = model.model.decoder.model.decoder
         for place, name in ((decoder, "layer_norm"), (decoder.layers[20], "self_attn_layer_norm")):
             with without(place, name):
-                assert self.error(model, theirs) > 1e-2
+                assert furthest(self.steps(model)["logits"], theirs[0]["logits"]) > 1e-2
 
     def test_a_layer_that_is_not_told_is_seen(
         self, model: _MusiConGenModel, theirs: tuple[dict[str, Any], Path], monkeypatch: pytest.MonkeyPatch
     ) -> None:
         for below in (32, 40):  # the last one is left out; the first one after them is told
             monkeypatch.setattr(musicongen, "BELOW", below)
-            assert self.error(model, theirs) > 1e-2
+            assert furthest(self.steps(model)["logits"], theirs[0]["logits"]) > 1e-2
 
 
 class TestCheckpoint:
@@ -388,7 +382,10 @@ class TestEdits:
 
     def test_an_item_alone_is_the_item_in_a_batch(self, system: MusiConGen) -> None:
         held = conditions("C:maj", "G:maj")
-        requests = [audio_request(ROCK, seconds=0.25, seed=seed, conditions=held) for seed in (0, 1)]
+        requests = [
+            audio_request(ROCK, seconds=0.5, conditions=held),
+            audio_request(ROCK, seconds=0.5, seed=1, conditions=held),
+        ]
         batch = system.edit(requests)
         for request, result in zip(requests, batch, strict=True):
             (alone,) = system.edit([request])
@@ -406,7 +403,7 @@ class TestEdits:
 
     def test_other_conditions_are_another_edit(self, system: MusiConGen) -> None:
         keys = [
-            system.edit([audio_request(ROCK, seconds=0.1, conditions=held)])[0].key
+            system.edit([audio_request(ROCK, seconds=0.5, conditions=held)])[0].key
             for held in (conditions("C:maj"), conditions("G:maj"), conditions("C:maj"))
         ]
         assert keys[0] == keys[2] != keys[1]

@@ -58,8 +58,6 @@ def _add_options(verb: Any) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from music_evals.benchmark.formats import format_interval, format_value, plain
-    from music_evals.benchmark.tasks.preservation.facets import grade
     from music_evals.benchmark.tasks.preservation.screen import text_report
     from music_evals.benchmark.tasks.preservation.task import PRESERVATION, Settings
 
@@ -81,18 +79,25 @@ def _run(options: argparse.Namespace) -> int:
         say(undrawn)
     code = finish_scores(outcome, options, report=text_report)
     if options.grade:
-        lines = []
-        for system, overall in grade(outcome.scores, confidence=settings.confidence).items():
-            cell = plain({"value": overall.estimate, "low": overall.low, "high": overall.high})
-            line = f"over all facets, {system}: {format_value(cell['value'])} {format_interval(cell)}"
-            lines.append(line.rstrip())
-        text = "\n".join(lines or ["over all facets: nothing, since this run has not both controls"])
-        if options.json:  # stdout holds results.json and nothing else
-            say(text)
-        else:
-            with to_stdout():
-                print(text)
+        _print_grades(outcome, settings.confidence, as_json=options.json)
     return code
+
+
+def _print_grades(outcome: Any, confidence: float, *, as_json: bool) -> None:
+    from music_evals.benchmark.formats import format_interval, format_value, plain
+    from music_evals.benchmark.tasks.preservation.facets import grade
+
+    lines = []
+    for system, overall in grade(outcome.scores, confidence=confidence).items():
+        cell = plain({"value": overall.estimate, "low": overall.low, "high": overall.high})
+        line = f"over all facets, {system}: {format_value(cell['value'])} {format_interval(cell)}"
+        lines.append(line.rstrip())
+    text = "\n".join(lines or ["over all facets: nothing, since this run has not both controls"])
+    if as_json:  # stdout holds results.json and nothing else
+        say(text)
+    else:
+        with to_stdout():
+            print(text)
 
 
 def _hears(options: argparse.Namespace) -> bool:

@@ -26,6 +26,8 @@ from music_evals.errors import BackendError, InvalidInputError, ModelUnavailable
 from music_evals.models.language_models import MAX_NEW_TOKENS, NOTHING, check_decoding, checked_name
 from music_evals.protocols import Written
 
+__all__ = ["EndpointWriter", "read_answer"]
+
 _BATCHED: Final = "/v1/chat/completions"
 _WINDOW: Final = "24h"
 _OVER: Final = ("completed", "failed", "expired", "cancelled")

@@ -13,6 +13,17 @@ from music_evals.errors import InvalidInputError, importing
 from music_evals.lyrics.model_files import ModelPlace, find_model, has_file, unavailable
 from music_evals.protocols.settings import check_type
 
+__all__ = [
+    "MAX_NEW_TOKENS",
+    "NOTHING",
+    "LanguageModel",
+    "check_decoding",
+    "checked_name",
+    "load_language_model",
+    "prompt_text",
+    "read_weights",
+]
+
 if TYPE_CHECKING:
     import torch
 

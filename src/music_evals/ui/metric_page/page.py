@@ -18,7 +18,6 @@ from music_evals.metrics.semantics import AGGREGATIONS
 from music_evals.ui import frame
 from music_evals.ui.metric_page import inputs
 from music_evals.ui.metric_page.results import PageMetric, ScoredItem, load_metric, show
-from music_evals.ui.spaces.tag_comparison import available_encoders
 from music_evals.ui.uploads import MAX_RECORDING_BYTES, MAX_UPLOAD_BYTES, RECORDING_TYPES, SCORE_TYPES
 
 if TYPE_CHECKING:
@@ -138,8 +137,12 @@ def _add(source: Source) -> Input:
         for row in source.rows:
             with gr.Row() if len(row) > 1 else contextlib.nullcontext():
                 for kind, options in row:
-                    choices = {"choices": available_encoders()} if options.get("label") == "Encoder" else {}
-                    fields.append(getattr(gr, kind)(**{**options, **choices}))
+                    given = dict(options)
+                    if options.get("label") == "Encoder":  # their page asks for a GPU: only where it is needed
+                        from music_evals.ui.spaces.tag_comparison import available_encoders
+
+                        given["choices"] = available_encoders()
+                    fields.append(getattr(gr, kind)(**given))
         with gr.Row():
             button = gr.Button("Score", variant="primary", elem_id=source.button)
             cancel = gr.Button("Cancel", elem_id=f"{source.button}_cancel") if source.is_slow else None
