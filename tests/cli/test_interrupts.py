@@ -42,6 +42,23 @@ def interrupted(code: str, *arguments: str, after: float, group: bool = True) ->
     return process.returncode, err
 
 
+@pytest.mark.parametrize("comes", [True, False])
+def test_an_import_that_makes_another_error_of_it(comes: bool) -> None:
+    """numpy's does: what is interrupted while a module of C is imported ends as an `ImportError`."""
+    code = (
+        "import os, signal, sys\nfrom music_evals import cli\nfrom music_evals.cli import verbs\n"
+        "def run(arguments):\n    try:\n"
+        f"        {comes} and os.kill(os.getpid(), signal.SIGINT)\n"
+        "    except KeyboardInterrupt:\n        pass\n"
+        "    raise ImportError('datetime')\n"
+        "verbs.run = run\nsys.exit(cli.main())"
+    )
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    lines = ended.stderr.splitlines()
+    assert (ended.returncode, lines[-1]) == ((130, cli.INTERRUPTED) if comes else (1, "ImportError: datetime"))
+    assert not comes or len(lines) == 1
+
+
 @pytest.mark.parametrize("after", [0, 0.02, 0.1, 0.3, 0.7, 1.5])
 def test_a_run_ends_in_one_line(after: float, tiny_dataset: Path, tmp_path: Path) -> None:
     run = [

@@ -27,6 +27,7 @@ EXIT_INTERRUPTED = 130  # 128 + SIGINT, as shells have it
 GRACE_SEC = 5
 ESCAPED_ERRORS = {"strict", "surrogateescape", "backslashreplace"}
 HAS_ALARMS = hasattr(signal, "SIGALRM")  # Windows has none
+interrupts: list[int] = []  # that came
 INTERRUPTED = "music-evals: interrupted; give the same command again to go on"
 
 
@@ -50,7 +51,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         from music_evals.cli.verbs import run
 
         code = run(arguments)
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, ImportError) as error:
+        if isinstance(error, ImportError) and not interrupts:  # which numpy makes of an interrupt while it is imported
+            raise
         code = EXIT_INTERRUPTED
         print(INTERRUPTED, file=sys.stderr)
     finally:
@@ -65,6 +68,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _interrupt(*_: Any) -> None:
     """Raise `KeyboardInterrupt`, and end the process if it is still there some seconds later, as at a lock."""
+    interrupts.append(signal.SIGINT)
     if HAS_ALARMS:
         signal.signal(signal.SIGALRM, _end)
         signal.alarm(GRACE_SEC)
