@@ -40,8 +40,9 @@ import hypothesis  # noqa: E402  (after the environment)
 import numpy as np  # noqa: E402
 import pytest  # noqa: E402
 
-hypothesis.settings.register_profile("dev", max_examples=50, deadline=None)
-hypothesis.settings.register_profile("ci", max_examples=100, deadline=None, derandomize=True, print_blob=True)
+hypothesis.settings.register_profile("dev", max_examples=25, deadline=None)
+hypothesis.settings.register_profile("ci", max_examples=25, deadline=None, derandomize=True, print_blob=True)
+hypothesis.settings.register_profile("thorough", max_examples=1_000, deadline=None)  # HYPOTHESIS_PROFILE=thorough
 hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci" if os.environ.get("CI") else "dev"))
 
 

@@ -6,7 +6,7 @@ import argparse
 import json
 from typing import Any
 
-from music_evals.cli.console import Bar, list_failures, quieten, say, to_stdout
+from music_evals.cli.console import Bar, list_failures, say, to_stdout
 from music_evals.cli.options import (
     add_list,
     add_options,
@@ -90,7 +90,6 @@ def _run(options: argparse.Namespace) -> int:
         parameters={name: parameters for name, (parameters, _) in read.items()},
         weights={name: device | weights for name, weights in loaded.items()},
     )
-    quieten()
     with Bar("piece") as bar:
         study = MUSECPBENCH.run(settings, progress=bar)
     code = list_failures(study.failures, f"see the records below {settings.out}")

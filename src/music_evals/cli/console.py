@@ -67,7 +67,6 @@ def run_scores(options: argparse.Namespace, task: str, unit: str) -> int:
 
     benchmark = load_task(task)
     settings = from_options(options, benchmark.settings)
-    quieten()
     with Bar(unit) as bar:
         outcome = benchmark.run(settings, progress=bar)
     return finish_scores(outcome, options)
@@ -159,13 +158,6 @@ def drop_stdout() -> None:
 def say(text: str) -> None:
     """Print a message on stderr."""
     print(text, file=sys.stderr)
-
-
-def quieten() -> None:
-    """Leave the progress bar to us: the data set library draws one for each split it reads."""
-    os.environ.setdefault("HF_DATASETS_DISABLE_PROGRESS_BARS", "1")  # read when it is imported, which takes long
-    if "datasets" in sys.modules:
-        sys.modules["datasets"].disable_progress_bars()
 
 
 class Bar(contextlib.AbstractContextManager["Bar"]):

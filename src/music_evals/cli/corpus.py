@@ -7,15 +7,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from music_evals.cli.console import SHOWN_FAILURES, Bar, list_failures, say, to_stdout
-from music_evals.cli.options import (
-    add_options,
-    add_output_options,
-    add_verb,
-    chosen,
-    from_options,
-    in_options,
-    with_commas,
-)
+from music_evals.cli.options import add_options, add_output_options, add_verb, from_options, in_options, with_commas
 from music_evals.errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -119,7 +111,7 @@ def _build(options: argparse.Namespace, progress: Bar) -> Corpus:
         return build_corpus(from_options(options, CorpusSettings), progress=progress)
     if (options.voices, options.measures) != ("one", "notated"):
         raise InvalidInputError("--voices and --measures are of windows; leave them out, or leave --style out")
-    settings = {name: value for name, value in chosen(options, StyleCorpusSettings).items() if value not in (None, [])}
+    given = {name: value for name, value in vars(options).items() if value not in (None, [])}
     if options.roles:
         # role -> names of its voices, of texts such as ``piano`` and ``bass=Tuba,Sub``
         roles: dict[str, tuple[str, ...]] = {}
@@ -130,5 +122,5 @@ def _build(options: argparse.Namespace, progress: Bar) -> Corpus:
                     f"--role {role} is given twice; name all its voices in one, as in {role}=One,Two"
                 )
             roles[role] = tuple(with_commas(names))
-        settings["roles"] = roles
-    return build_style_corpus(StyleCorpusSettings(**settings), progress=progress)
+        given["roles"] = roles
+    return build_style_corpus(from_options(argparse.Namespace(**given), StyleCorpusSettings), progress=progress)

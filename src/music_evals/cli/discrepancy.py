@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from music_evals.cli.console import print_results, quieten, say, why_not_drawn
+from music_evals.cli.console import print_results, say, why_not_drawn
 from music_evals.cli.options import add_options, add_output_options, add_verb, from_options, text_extra
 
 _HELP = """\
@@ -50,7 +50,6 @@ def _run(options: argparse.Namespace) -> int:
 
     undrawn = why_not_drawn(options.plot, "discrepancy.svg")
     settings = from_options(options, Settings, plot=options.plot is not False and not undrawn)
-    quieten()
     outcome = DISCREPANCY.run(settings)
     if undrawn:
         say(undrawn)

@@ -7,7 +7,7 @@ import json
 from typing import Any
 
 from music_evals.annotations import EDIT_TASKS, EditInstruction
-from music_evals.cli.console import Bar, list_failures, quieten, say, to_stdout
+from music_evals.cli.console import Bar, list_failures, say, to_stdout
 from music_evals.cli.options import (
     add_list,
     add_options,
@@ -103,7 +103,6 @@ def _run(options: argparse.Namespace) -> int:
     more = {"instruction": instruction, "generate": generate, "parameters": parameters, "weights": weights}
     writer = writer_of(options, "instruction", options.instruction_model)
     settings = from_options(options, Settings, **more, writer=writer)
-    quieten()
     with Bar("edit") as bar:
         edits = EDITS.run(settings, progress=bar, tell=lambda text: say(f"note: {text}"))
     code = list_failures(edits.failures, f"see {edits.files['records']}")

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from music_evals.benchmark.formats import format_value, plain
-from music_evals.cli.console import Bar, earlier_run, quieten, say, sha256_of, to_stdout
+from music_evals.cli.console import Bar, earlier_run, say, sha256_of, to_stdout
 from music_evals.cli.options import add_number, add_verb
 from music_evals.errors import InvalidInputError, NoDataError, UnknownNameError
 
@@ -120,7 +120,6 @@ def _run(options: argparse.Namespace) -> int:
     voice = tune.voice(options.voice)
     first, n_measures = tune.measures(options.measures)
     tune.replaced(voice, first, n_measures, tune.score.notes[:0])  # what cannot be edited is said before drawing
-    quieten()
     system = _system(options)
     assert system.inpainter is not None  # predictions made elsewhere are no model
     with Bar("candidate") as bar:

@@ -8,7 +8,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from music_evals.cli.console import Bar, list_failures, print_results, quieten, say, why_not_drawn
+from music_evals.cli.console import Bar, list_failures, print_results, say, why_not_drawn
 from music_evals.cli.options import add_options, add_output_options, add_verb, from_options, in_options
 from music_evals.errors import InvalidInputError, OutputError
 
@@ -69,7 +69,6 @@ def _run(options: argparse.Namespace) -> int:
         raise InvalidInputError("--update-card shows scores of the whole split; leave out --limit or --update-card")
     undrawn = why_not_drawn(options.report, "report.html")
     settings = from_options(options, Settings, report=options.report is not False and not undrawn)
-    quieten()
     with Bar() as bar:
         outcome = INPAINTING.run(settings, progress=bar)
     failures, n_failed = outcome.results["failures"], n_failures(outcome.results)

@@ -83,7 +83,8 @@ def add_score_options(verb: Any, task: str) -> None:
 
 def from_options(options: argparse.Namespace, make: Callable[..., Any], **more: Any) -> Any:
     """Make settings, or call a function, with the options that are its parameters; `more` are those that need work."""
-    return make(**{**chosen(options, make), **more})
+    names = inspect.signature(make).parameters
+    return make(**{**{key: value for key, value in vars(options).items() if key in names}, **more})
 
 
 def in_options(text: str, verb: argparse.ArgumentParser) -> str:
@@ -115,12 +116,6 @@ def add_confidence(group: Any) -> None:
     """Add the confidence of intervals."""
     help_ = "of the intervals (default: %(default)s)"
     group.add_argument("--confidence", type=float, default=0.95, metavar="P", help=help_)
-
-
-def chosen(options: argparse.Namespace, make: Callable[..., Any]) -> dict[str, Any]:
-    """Return the options that are fields of a dataclass of settings, or parameters of a function."""
-    names = inspect.signature(make).parameters
-    return {key: value for key, value in vars(options).items() if key in names}
 
 
 def with_commas(text: str | None) -> list[str]:

@@ -6,7 +6,7 @@ import argparse
 import json
 from typing import Any
 
-from music_evals.cli.console import Bar, list_failures, print_results, quieten, say, to_stdout
+from music_evals.cli.console import Bar, list_failures, print_results, say, to_stdout
 from music_evals.cli.options import (
     add_options,
     add_output_options,
@@ -70,7 +70,6 @@ def _run(options: argparse.Namespace) -> int:
     from music_evals.preparation.task import Settings, run_preparation
 
     settings = from_options(options, Settings, theme_writer=writer_of(options, "theme", options.theme_writer))
-    quieten()
     with Bar("step") as bar:
         done = run_preparation(settings, progress=bar)
     for name, reason in done.left_out.items():

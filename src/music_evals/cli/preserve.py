@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from music_evals.cli.console import Bar, finish_scores, quieten, say, to_stdout, why_not_drawn
+from music_evals.cli.console import Bar, finish_scores, say, to_stdout, why_not_drawn
 from music_evals.cli.options import add_options, add_output_options, add_verb, from_options
 from music_evals.errors import InvalidInputError
 
@@ -72,7 +72,6 @@ def _run(options: argparse.Namespace) -> int:
             )
     undrawn = why_not_drawn(options.report, "report.html")
     settings = from_options(options, Settings, backends=backends, report=options.report is not False and not undrawn)
-    quieten()
     with Bar("pair") as bar:
         outcome = PRESERVATION.run(settings, progress=bar)
     if undrawn:

@@ -8,7 +8,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from music_evals.cli.console import Bar, list_failures, quieten, say, to_stdout
+from music_evals.cli.console import Bar, list_failures, say, to_stdout
 from music_evals.cli.options import add_verb, from_options
 from music_evals.errors import HubForeignError, HubRightsError, InvalidInputError, MusicEvalsError, worded
 
@@ -130,7 +130,6 @@ def quieten_hub() -> None:
     """Leave the progress bar to us: the client draws one for each upload."""
     import huggingface_hub.utils
 
-    quieten()
     huggingface_hub.utils.disable_progress_bars()  # type: ignore[attr-defined]  # its documented name
 
 

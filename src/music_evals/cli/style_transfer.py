@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from music_evals import __version__
 from music_evals.benchmark.formats import plain
-from music_evals.cli.console import Bar, earlier_run, list_failures, quieten, run_scores, say, sha256_of, to_stdout
+from music_evals.cli.console import Bar, earlier_run, list_failures, run_scores, say, sha256_of, to_stdout
 from music_evals.cli.options import add_number, add_options, add_output_options, add_verb, in_options
 from music_evals.errors import InvalidInputError, MusicEvalsError, UnknownNameError, UnreadableFileError
 
@@ -105,7 +105,6 @@ def _run_files(options: argparse.Namespace) -> int:
             raise InvalidInputError(f"{flag} must be {least} or more, got {value}")
     if len([*options.styles, *options.models]) != 1:
         raise InvalidInputError("name one --style or one --model")
-    quieten()
     _check_names(options.files)
     model = _load(_place(options))
     done: list[dict[str, Any]] = []

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from music_evals.benchmark.formats import plain
-from music_evals.cli.console import quieten, to_stdout
+from music_evals.cli.console import to_stdout
 from music_evals.cli.options import add_list, add_verb, from_options
 from music_evals.csv_files import csv_rows
 from music_evals.errors import importing
@@ -60,7 +60,6 @@ def _run(options: argparse.Namespace) -> int:
     with importing("models", "training"):
         from music_evals.models.training import train_from_file
 
-    quieten()
     result = from_options(options, train_from_file, path=options.recipe, progress=True)
     values = {key: str(value) if isinstance(value, Path) else value for key, value in result._asdict().items()}
     if values.get("judged") is not None:  # nats a token before and after tuning, and the difference

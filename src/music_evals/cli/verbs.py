@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import importlib
+import os
 import pkgutil
 import sys
 import warnings
@@ -40,6 +41,10 @@ _ASKED_FOR = (errors.OccupiedError, errors.OtherRunError)  # of them
 def run(arguments: Sequence[str] | None = None) -> int:
     """Run a verb and return the exit code; None takes the arguments of this process."""
     words = sys.argv[1:] if arguments is None else list(arguments)
+    # the progress bars are ours: the data set library draws one for each split it reads
+    os.environ.setdefault("HF_DATASETS_DISABLE_PROGRESS_BARS", "1")  # read when it is imported, which takes long
+    if "datasets" in sys.modules:
+        sys.modules["datasets"].disable_progress_bars()
     options = build_parser(words[0] if words else "").parse_args(words)
     command: Callable[[argparse.Namespace], int] = options.command
     try:
@@ -85,7 +90,7 @@ def build_parser(verb: str = "") -> Parser:
         epilog="Exit codes: 0 ok, 1 some items failed or results could not be written, 2 wrong usage or input.",
     )
     parser.add_argument("--version", action="version", version=f"music-evals {__version__}")
-    verbs = parser.add_subparsers(title="verbs", required=True, metavar="VERB")
+    verbs = parser.add_subparsers(title="verbs", prog=parser.prog, required=True, metavar="VERB")
     others = {module.name for module in pkgutil.iter_modules([str(FOLDER)]) if module.name[0] != "_"}
     names = (*VERBS, *sorted(others - {*VERBS, "completion", "verbs"}))
     # `list` and `completion` tell of all others

@@ -8,7 +8,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from music_evals.cli.console import Bar, finish_scores, quieten
+from music_evals.cli.console import Bar, finish_scores
 from music_evals.cli.options import add_options, add_output_options, add_verb, from_options, text_extra
 from music_evals.errors import InvalidInputError
 
@@ -87,7 +87,6 @@ def _run(options: argparse.Namespace) -> int:
         template_options=_json_options(options.template_options, "--template-option"),
         endpoint_options=_json_options(options.endpoint_options, "--endpoint-option"),
     )
-    quieten()
     if settings.models:
         with contextlib.suppress(ImportError):  # the writer says what is missing
             from transformers.utils import logging

@@ -64,7 +64,7 @@ class MeterMap:
         The first bar is a pickup if it is shorter than the second. A first bar of 3/4 before 4/4 is read as one: the
         two cannot be distinguished.
         """
-        if self.n_measures < 2 or self.lengths[0] >= self.lengths[1]:
+        if len(self.signatures) < 2 or self.lengths[0] >= self.lengths[1]:
             return 0
         return int(self.lengths[0])
 

@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from music_evals.annotations import HOLD, MUSIB_LAYOUT, Tokens
-from music_evals.benchmark.tasks.inpainting.systems import baseline_names, baseline_system, load_model
+from music_evals.benchmark.tasks.inpainting.systems import baseline_system, load_model
 from music_evals.errors import InvalidInputError, UnknownNameError, UnreadableFileError, hub_errors
 from music_evals.files import parse_json
 from music_evals.numerics import package_versions
 from music_evals.pipelines.gaps.filling import Candidate, draw_candidates
 from music_evals.pipelines.gaps.steering import SKETCHES, Sketched, drawn_sketch, followed, hide_gap
-from music_evals.protocols import CONTROLS, GapLimits, load_plugin
+from music_evals.protocols import BASELINES, CONTROLS, GapLimits, load_plugin
 from music_evals.ui.gpu import moved_to_card, on_gpu
 from music_evals.ui.places import hub_owner
 from music_evals.ui.widgets.roll_editor import Melody
@@ -149,7 +149,7 @@ def _on_hub(owner: str, name: str) -> Model | None:
 def systems(places: Places, known: Sequence[Model]) -> tuple[str, ...]:
     """Return all that can fill a gap here, models first."""
     # a control needs the true middle, and a gap has none
-    plain = [name for name in baseline_names("all") if name not in {*FITTED, *CONTROLS}]
+    plain = [name for name in BASELINES if name not in {*FITTED, *CONTROLS}]
     return (*(model.name for model in known), *plain, *(FITTED if places.dataset else ()))
 
 

@@ -11,11 +11,12 @@ import pytest
 from music_evals.benchmark.tasks.inpainting.items import load_items
 from music_evals.benchmark.tasks.inpainting.systems import (
     System,
-    baseline_names,
     baseline_system,
+    chosen_names,
     load_model,
     stored_system,
 )
+from music_evals.benchmark.tasks.inpainting.task import INPAINTING, Settings
 from music_evals.errors import InvalidInputError, NoDataError, UnknownNameError, UnreadableFileError
 from music_evals.models.baselines import BASELINES as OFFERED
 from music_evals.protocols import BASELINES, CONTROL
@@ -26,14 +27,18 @@ def test_the_registry_lists_every_baseline() -> None:
 
 
 def test_choices_of_baselines() -> None:
-    assert baseline_names("none") == ()
-    assert CONTROL not in baseline_names("all")
-    assert len(baseline_names("all")) == 10
-    assert baseline_names("markov, copy_past,markov") == ("markov", "copy_past")
+    known = [name for name in BASELINES if name != CONTROL]
+    assert chosen_names("none", known, "baseline") == ()
+    assert chosen_names("all", known, "baseline") == tuple(known)
+    assert len(known) == 10
+    assert chosen_names("markov, copy_past,markov", known, "baseline") == ("markov", "copy_past")
     with pytest.raises(UnknownNameError, match="did you mean copy_past"):
-        baseline_names("copy-past")
+        chosen_names("copy-past", known, "baseline")
+
+
+def test_the_control_runs_anyway_and_is_no_baseline(tmp_path: Path) -> None:
     with pytest.raises(UnknownNameError):
-        baseline_names(CONTROL)  # it runs anyway, and is no baseline
+        INPAINTING.run(Settings(out=tmp_path, dataset="jsb_chorales", config="musib", baselines=CONTROL, report=False))
 
 
 def test_what_sees_the_reference_is_a_control() -> None:

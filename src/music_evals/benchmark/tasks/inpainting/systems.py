@@ -16,7 +16,7 @@ from music_evals import __version__
 from music_evals.annotations import MUSIB_LAYOUT, Tokens
 from music_evals.benchmark.inputs import find_model, hash_of, with_commas
 from music_evals.errors import InvalidInputError, InvalidTokensError, UnknownNameError
-from music_evals.protocols import BASELINES, CONTROL, CONTROLS, INPAINTERS, Inpainter, load_plugin
+from music_evals.protocols import BASELINES, CONTROLS, INPAINTERS, Inpainter, load_plugin
 from music_evals.symbolic.noteseq import check_tokens
 
 Role = Literal["model", "baseline", "control", "leaking"]
@@ -75,11 +75,6 @@ class System:
         if middles.shape != expected:
             raise InvalidTokensError(f"{self.name} returned middles of shape {middles.shape}, expected {expected}")
         return middles
-
-
-def baseline_names(choice: str) -> tuple[str, ...]:
-    """Read a choice of baselines; the reference control is not one of them, it always runs."""
-    return chosen_names(choice, [name for name in BASELINES if name != CONTROL], "baseline")
 
 
 def chosen_names(choice: str, known: Collection[str], kind: str) -> tuple[str, ...]:

@@ -49,7 +49,7 @@ from music_evals.benchmark.tasks.inpainting.runner import (
     InpaintingJob,
     extension_names,
 )
-from music_evals.benchmark.tasks.inpainting.systems import System, baseline_names, baseline_system, load_model
+from music_evals.benchmark.tasks.inpainting.systems import System, baseline_system, chosen_names, load_model
 from music_evals.errors import InvalidInputError, NoDataError, UnknownNameError
 from music_evals.files import Store
 from music_evals.metrics.arrays import check_variant
@@ -57,7 +57,7 @@ from music_evals.metrics.catalogue import metric_of
 from music_evals.metrics.melodic_intervals import INTERVAL_BINS, interval_bins
 from music_evals.options import option
 from music_evals.pipelines.inpainting import FEATURES
-from music_evals.protocols import CONTROL, CONTROLS, NEAR_COPY
+from music_evals.protocols import BASELINES, CONTROL, CONTROLS, NEAR_COPY
 from music_evals.symbolic.contexts import Measures, check_measures
 
 __all__ = ["FLOOR", "HEADINGS", "INPAINTING", "OFFICIAL", "PROTOCOLS", "SUBSETS", "Inpainting", "Outcome", "Settings"]
@@ -395,7 +395,9 @@ def _judged(settings: Settings) -> tuple[ItemSet, list[System]]:
 
 def _baselines(settings: Settings) -> tuple[list[System], list[str]]:
     """Return the baselines, and a note where some of ``"all"`` cannot be fitted."""
-    names = baseline_names(settings.baselines)
+    # the reference control is none of them, it always runs
+    known = [name for name in BASELINES if name != CONTROL]
+    names = chosen_names(settings.baselines, known, "baseline")
     config = TRAIN_CONFIGS.get(settings.scored_config or "", settings.scored_config)
     train = _split(settings, config, "train") if names else None
     systems, left_out = [], []
