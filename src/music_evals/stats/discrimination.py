@@ -59,10 +59,10 @@ def clustered_auc(
     """
     first, second = (np.asarray(values, dtype=np.float64) for values in (above, below))
     names, labels = np.unique(np.concatenate([above_groups, below_groups]), return_inverse=True)
-    n, one, two = len(names), ~np.isnan(first), ~np.isnan(second)
-    upper, lower = labels[: len(first)][one], labels[len(first) :][two]
+    n, left, right = len(names), ~np.isnan(first), ~np.isnan(second)
+    upper, lower = labels[: len(first)][left], labels[len(first) :][right]
     # of each group below (row) with each above (column): the pairs of scores that are won
-    won = np.array([np.bincount(upper, _wins(first[one], second[two][lower == code]), n) for code in range(n)])
+    won = np.array([np.bincount(upper, _wins(first[left], second[right][lower == code]), n) for code in range(n)])
     rng = np.random.default_rng(seed)
     weights = np.array([np.bincount(rng.integers(0, n, n), minlength=n) for _ in range(n_resamples)])
     pairs = weights @ np.bincount(upper, minlength=n) * (weights @ np.bincount(lower, minlength=n))
