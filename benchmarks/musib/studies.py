@@ -143,6 +143,7 @@ class Studies:
         # Data -> dataset and config, by default those that are on this machine.
         self.places = self._read_or_build() if places is None else dict(places)
         self._whole: dict[tuple[str, str], ItemSet] = {}  # splits that were read
+        self._recipes: dict[str, Recipe] = {}
 
     def _read_or_build(self) -> dict[str, tuple[str, str]]:
         """Return dataset and config of what is on this machine; one that is built on first use is built by one."""
@@ -222,7 +223,10 @@ class Studies:
 
     def recipe(self, run: Run) -> Recipe:
         """Return what a run is trained with."""
-        return shortened(read_recipe(self.models / run.design / "train.yaml"), self.limits)
+        if run.design not in self._recipes:  # it is asked for at every look at the table
+            path = self.models / run.design / "train.yaml"
+            self._recipes[run.design] = shortened(read_recipe(path), self.limits)
+        return self._recipes[run.design]
 
     def decoding(self, run: Run) -> dict[str, Any]:
         """Return what a run is judged by."""

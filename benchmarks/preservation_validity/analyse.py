@@ -115,11 +115,14 @@ def _evidence(rows: pd.DataFrame, metric: str, plan: Mapping[str, Any], half: st
 
 def _monotone(changed: pd.DataFrame) -> float:
     """Return the share of steps to the next strength of a kind, within a piece, that do not score better."""
-    steps = []
-    for _, group in changed.groupby(["piece", "kind"]):
-        values = group.sort_values("rank").badness.dropna().to_numpy()
-        steps += (np.diff(values) >= -1e-9).tolist()
-    return float(np.mean(steps)) if steps else float("nan")
+    ordered = changed.dropna(subset="badness").sort_values("rank")
+    return share_not_better(ordered.groupby(["piece", "kind"]).badness)
+
+
+def share_not_better(chains: Any) -> float:
+    """Return the share of steps within groups of ordered badness that do not score better; NaN without a step."""
+    steps = chains.diff().dropna()
+    return float((steps >= -1e-9).mean()) if len(steps) else float("nan")
 
 
 def responses(records: pd.DataFrame, half: str, renderer: str) -> pd.DataFrame:

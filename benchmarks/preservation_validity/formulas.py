@@ -7,9 +7,10 @@ sets the records of a run aside. Features are kept through it.
 from __future__ import annotations
 
 import ast
+import functools
 import hashlib
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -48,10 +49,13 @@ def _file_of(name: str) -> Path | None:
     return next((file for file in files if file.is_file()), None)
 
 
-def _imported(text: str) -> Iterator[str]:
-    """Yield what a module imports, wherever in it: of ``from a import b`` both ``a`` and ``a.b``."""
+@functools.cache
+def _imported(text: str) -> list[str]:
+    """Return what a module imports, wherever in it: of ``from a import b`` both ``a`` and ``a.b``."""
+    names = []
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
+            names += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
-            yield from (node.module or "", *(f"{node.module}.{alias.name}" for alias in node.names))
+            names += [node.module or "", *(f"{node.module}.{alias.name}" for alias in node.names)]
+    return names

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from analyse import SCALES, badness, evidence
+from analyse import SCALES, badness, evidence, share_not_better
 from measure import UNRELATED
 from real_measure import RENDERER
 from run import HERE, card_of, fill_in, has_card
@@ -94,13 +94,10 @@ def _of_metric(rows: pd.DataFrame, metric: str, item: Any, plan: Mapping[str, An
 
 def _noise_order(worse: pd.DataFrame, kinds: Sequence[str]) -> float:
     """Return the share of steps to louder noise, within a recording, that do not score better."""
-    steps: list[bool] = []
-    chain = worse[worse.kind.isin(kinds)]
-    for _, group in chain.groupby("piece"):
-        # less signal to noise is louder; noise alone, whose level is given as 0 dB, comes last
-        ordered = group.assign(last=group.kind == UNMUSICAL).sort_values(["last", "strength"], ascending=[True, False])
-        steps += (np.diff(ordered.badness.dropna()) >= -1e-9).tolist()
-    return float(np.mean(steps)) if steps else np.nan
+    chain = worse[worse.kind.isin(kinds)].dropna(subset="badness")
+    # less signal to noise is louder; noise alone, whose level is given as 0 dB, comes last
+    ordered = chain.assign(last=chain.kind == UNMUSICAL).sort_values(["last", "strength"], ascending=[True, False])
+    return share_not_better(ordered.groupby("piece").badness)
 
 
 def write_pages(found: Sequence[RealEvidence], run: Mapping[str, Any]) -> None:

@@ -56,6 +56,12 @@ def fake_model(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Mon
     sys.modules.pop("fake_plugin", None)
 
 
+@pytest.fixture
+def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Reports of inpainting have no pictures, where something else of them is looked at."""
+    monkeypatch.setattr("music_evals.benchmark.tasks.inpainting.report._pictures", lambda *_: [])
+
+
 VOID = {"meta", "br", "img", "input", "link", "hr"}
 
 

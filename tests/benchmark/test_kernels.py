@@ -125,8 +125,9 @@ class TestPairs:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("undrawn")
 def test_inpainting_goes_on_and_says_so(settings: dict[str, Any], fake_model: Path, elsewhere: Elsewhere) -> None:
-    chosen = inpainting.Settings(**settings, models=[str(fake_model)])
+    chosen = inpainting.Settings(**settings, models=[str(fake_model)], baselines="copy_past,silence")
     elsewhere("A")
     whole = inpainting.INPAINTING.run(chosen)
     assert whole.results["kernels"] == ["A"]

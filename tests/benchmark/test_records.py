@@ -82,7 +82,7 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=150, deadline=None)
+@settings(deadline=None)
 @given(blocks=st.lists(rows, max_size=3))
 def test_all_forms_hold_the_same_rows(blocks: list[list[dict[str, Any]]], tmp_path_factory: Any) -> None:
     folder = tmp_path_factory.mktemp("forms")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -160,10 +161,14 @@ def test_the_page_is_made_of_the_same(rows: list[dict[str, Any]], read_page: Any
 
 
 def test_a_long_page_is_folded_as_far_as_it_must(rows: list[dict[str, Any]], read_page: Any) -> None:
-    def opened(pictures: list[Section], n_systems: int) -> list[bool]:
+    @functools.cache
+    def built(n_systems: int) -> tuple[Any, Any]:
         values = {(f"system {place}", f"{n}"): float(n) for place in range(n_systems) for n in range(3)}
-        found = read_scores(records(values), TASK)
-        page = score_page(build_results(found, TASK, n_resamples=20), found, {}, pictures=pictures)
+        scores = read_scores(records(values), TASK)
+        return build_results(scores, TASK, n_resamples=20), scores
+
+    def opened(pictures: list[Section], n_systems: int) -> list[bool]:
+        page = score_page(*built(n_systems), {}, pictures=pictures)
         return ["open" in attributes for attributes in read_page(page).all("details") if "part" in attributes.values()]
 
     assert all(opened([Section("Picture", 200, "<p>drawn</p>")], 2))

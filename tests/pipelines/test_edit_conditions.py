@@ -19,7 +19,7 @@ def test_beats_are_heard_by_another_tracker_than_the_metrics() -> None:
     assert DEFAULT_BACKENDS["beats"] != BEATS_BACKEND
 
 
-@pytest.mark.parametrize("piece", ["song_rock", "song_synth"])
+@pytest.mark.parametrize("piece", ["song_rock", pytest.param("song_synth", marks=pytest.mark.slow)])
 def test_what_is_played_is_heard(piece: str) -> None:
     row = next(row for row in known_edits.load_rows("default", "tuning") if row["piece"] == piece)
     audio = load_audio(known_edits.render(row, renderer="additive", which="reference"))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import stat
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
@@ -206,26 +205,10 @@ def test_what_the_program_gets_wrong_is_said(
         align_phonemes(audio, LINES)
 
 
-def test_a_program_that_hangs_is_ended_with_its_children(
-    audio: Audio, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    child = tmp_path / "child.txt"
-    action = (
-        "import subprocess\n"
-        f"child = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(60)'])\n"
-        f"pathlib.Path({str(child)!r}).write_text(str(child.pid))\n"
-        "time.sleep(60)"
-    )
-    _install(tmp_path, monkeypatch, action=action)
-    with pytest.raises(BackendError, match="within 3 s"):
-        align_phonemes(audio, LINES, timeout_sec=3.0)
-    status = Path("/proc", child.read_text(encoding="utf-8"), "stat")
-    for _ in range(50):
-        # gone, or a dead process that nobody has waited for
-        if not status.exists() or status.read_text(encoding="utf-8").rpartition(")")[2].split()[0] == "Z":
-            return
-        time.sleep(0.1)
-    pytest.fail("the child of the program still runs")
+def test_a_program_that_hangs_is_ended(audio: Audio, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    _install(tmp_path, monkeypatch, action="time.sleep(60)")
+    with pytest.raises(BackendError, match=r"within 0\.5 s"):
+        align_phonemes(audio, LINES, timeout_sec=0.5)
 
 
 @pytest.mark.parametrize(

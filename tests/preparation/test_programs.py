@@ -42,8 +42,8 @@ def test_what_a_program_started_is_ended_with_it(tmp_path: Path) -> None:
         f"pathlib.Path({str(tmp_path / 'child')!r}).write_text(str(started.pid))\n"
         "time.sleep(60)"
     )
-    with pytest.raises(BackendError, match="it did not sing within 3 s; it was ended"):
-        run_program(python(code), "it", timeout_sec=3, task="sing")
+    with pytest.raises(BackendError, match=r"it did not sing within 1\.5 s; it was ended"):
+        run_program(python(code), "it", timeout_sec=1.5, task="sing")
     process = Path("/proc") / (tmp_path / "child").read_text()
     if not Path("/proc/self").exists():
         pytest.skip("this system does not show processes")

@@ -29,14 +29,11 @@ def auc(above: npt.ArrayLike, below: npt.ArrayLike) -> float:
     ----------
     Hanley and McNeil, Radiology 1982: the area equals the Mann-Whitney statistic over n m.
     """
-    first, second = (_defined(values) for values in (above, below))
+    sides = [np.asarray(values, dtype=np.float64) for values in (above, below)]
+    first, second = (side[~np.isnan(side)] for side in sides)
     if not len(first) or not len(second):
         return float("nan")
-    ordered = np.sort(second)
-    # Mann-Whitney: how many of the second side lie below each value of the first, and how many equal it
-    won = np.searchsorted(ordered, first, side="left")
-    tied = np.searchsorted(ordered, first, side="right") - won
-    return float((won + tied / 2).sum() / (len(first) * len(second)))
+    return float(_wins(first, second).sum() / (len(first) * len(second)))
 
 
 def clustered_auc(
@@ -62,19 +59,22 @@ def clustered_auc(
     """
     first, second = (np.asarray(values, dtype=np.float64) for values in (above, below))
     names, labels = np.unique(np.concatenate([above_groups, below_groups]), return_inverse=True)
-    first_labels, second_labels = labels[: len(first)], labels[len(first) :]
+    n, left, right = len(names), ~np.isnan(first), ~np.isnan(second)
+    upper, lower = labels[: len(first)][left], labels[len(first) :][right]
+    # of each group below (row) with each above (column): the pairs of scores that are won
+    won = np.array([np.bincount(upper, _wins(first[left], second[right][lower == code]), n) for code in range(n)])
     rng = np.random.default_rng(seed)
-    values = []
-    for _ in range(n_resamples):
-        weights = np.bincount(rng.integers(0, len(names), len(names)), minlength=len(names))
-        values.append(auc(np.repeat(first, weights[first_labels]), np.repeat(second, weights[second_labels])))
+    weights = np.array([np.bincount(rng.integers(0, n, n), minlength=n) for _ in range(n_resamples)])
+    pairs = weights @ np.bincount(upper, minlength=n) * (weights @ np.bincount(lower, minlength=n))
+    values = ((weights @ won.reshape(n, n)) * weights).sum(axis=1)[pairs > 0] / pairs[pairs > 0]
     tail = 50 * (1 - confidence)
-    known = _defined(values)
-    low, high = np.percentile(known, [tail, 100 - tail]) if len(known) else (np.nan, np.nan)
+    low, high = np.percentile(values, [tail, 100 - tail]) if len(values) else (np.nan, np.nan)
     return auc(first, second), float(low), float(high)
 
 
-def _defined(values: npt.ArrayLike) -> FloatArray:
-    array = np.asarray(values, dtype=np.float64)
-    defined: FloatArray = array[~np.isnan(array)]
-    return defined
+def _wins(first: FloatArray, second: FloatArray) -> FloatArray:
+    """Return how many of the second side lie below each value of the first, as Mann and Whitney; ties are halves."""
+    ordered = np.sort(second)
+    below = np.searchsorted(ordered, first, side="left")
+    won: FloatArray = below + (np.searchsorted(ordered, first, side="right") - below) / 2
+    return won

@@ -81,8 +81,9 @@ def test_the_command_writes_a_table_and_the_winner(
     monkeypatch.setattr(choose_decoding, "LEAST_RESTS", 0.0)  # networks that have learnt nothing may write none
     folder, table = str(tmp_path / "model"), tmp_path / "table.csv"
     options = [folder, "--items", "4", "--seeds", "1", "--out", str(table)]
-    with pytest.raises(SystemExit, match=r"no setting keeps silence_divergence, .* within -1"):
-        choose_decoding.main([*options, "--bound", "-1"])
+    if kind is next(iter(TINY)):
+        with pytest.raises(SystemExit, match=r"no setting keeps silence_divergence, .* within -1"):
+            choose_decoding.main([*options, "--bound", "-1"])
     choose_decoding.main([*options, "--bound", "1", "--write"])
     with table.open() as file:
         rows = list(csv.DictReader(file))

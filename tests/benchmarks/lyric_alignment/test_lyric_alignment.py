@@ -10,12 +10,21 @@ from benchmarks.lyric_alignment.run import FIRST, Case, first_alignment, judge
 from benchmarks.lyric_alignment.songs import WORDS, Song, f0_truth, make_song, mixed
 from benchmarks.lyric_alignment.voices import RATE, VOICES
 
+from benchmarks.lyric_alignment import songs
 from music_evals.preparation.evidence import measure_levels
+
+
+@pytest.fixture(autouse=True)
+def short(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Songs of two lines."""
+    monkeypatch.setattr(songs, "N_LINES", 2)
 
 
 @pytest.fixture(scope="module")
 def song() -> Song:
-    return make_song("test", 1)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(songs, "N_LINES", 2)
+        return make_song("test", 1)
 
 
 def test_the_halves_share_no_voice_and_no_word() -> None:

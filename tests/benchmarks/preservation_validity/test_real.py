@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import functools
 import hashlib
@@ -339,6 +340,8 @@ def test_a_change_in_whatever_decides_scores_leaves_the_records_of_a_run_aside(
     digest = real.formulas.scoring_digest()
     assert real.formulas.scoring_digest() == digest
     assert real.formulas.scoring_digest("other excerpts") != digest
+    now = real.formulas.receipt()
+    monkeypatch.setattr(real.formulas, "receipt", lambda: now)
     for name in loaded:
         changed = {**texts, name: texts[name] + " "}
         monkeypatch.setattr(real.formulas, "formulas", lambda _, changed=changed: changed)
@@ -428,40 +431,52 @@ def test_who_is_judged_by_a_label_that_order_does_not_change_says_so(name: str) 
         assert "sees a new order by design" in said or "see a new order by design" in said, place
 
 
-@pytest.mark.parametrize(
-    ("change", "named"),
-    [
+@pytest.fixture
+def facts(real: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """What a run of today writes down of itself."""
+    programs = {"ffmpeg": "6.1"}  # which edited the recordings: not looked at, and not on every machine
+    monkeypatch.setattr(real.real, "program_versions", lambda: programs)
+    run: dict[str, Any] = json.loads(json.dumps(real.real._run_facts(scores(), FOLDER / "recordings.csv")))
+    return run
+
+
+def test_what_ships_otherwise_than_a_run_had_it_is_named(
+    real: SimpleNamespace, facts: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert not real.real.outdated(facts)
+    now = real.real.receipt()
+    monkeypatch.setattr(real.real, "receipt", lambda: now)
+    for change, named in (
         (("extractors", "features", "beats", "version", 99), ["extractor of beats"]),
         (("extractors", "features", "f0", "weights", "melody_rendered.onnx", "0" * 64), ["extractor of f0"]),
         (("extractors", "features", "melody", "parameters", "attack", 0.9), ["extractor of melody"]),
         (("extractors", "features", "loudness", {"backend": "new"}), ["extractor of loudness"]),
         (("extractors", "features", "beats", "packages", "numpy", "1.0"), []),
         (("definitions", "delta_bpm", 99), ["definition of delta_bpm"]),
-        ((), []),
-    ],
-)
-def test_pages_are_not_written_of_what_ships_otherwise(
-    real: SimpleNamespace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: tuple[Any, ...], named: list[str]
-) -> None:
-    programs = {"ffmpeg": "6.1"}  # which edited the recordings: not looked at, and not on every machine
-    monkeypatch.setattr(real.real, "program_versions", lambda: programs)
-    run = json.loads(json.dumps(real.real._run_facts(scores(), FOLDER / "recordings.csv")))
-    assert not real.real.outdated(run)
-    if change:
+    ):
+        run = copy.deepcopy(facts)
         *above, last, value = change
         functools.reduce(dict.__getitem__, above, run)[last] = value
+        assert real.real.outdated(run) == named, change
+
+
+@pytest.mark.parametrize("current", [True, False])
+def test_pages_are_not_written_of_what_ships_otherwise(
+    real: SimpleNamespace, facts: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, current: bool
+) -> None:
+    if current:
+        del facts["definitions"]  # as in runs of before
     else:
-        del run["definitions"]  # as in runs of before
-    assert real.real.outdated(run) == named
-    (tmp_path / "real_run.json").write_text(json.dumps(run))
+        facts["definitions"]["delta_bpm"] = 99
+    (tmp_path / "real_run.json").write_text(json.dumps(facts))
     scores().to_csv(tmp_path / "real_scores.csv", index=False)
     monkeypatch.setattr(sys, "argv", ["real.py", "--write", "--out", str(tmp_path)])
-    if named:
-        with pytest.raises(InvalidInputError, match=f"{named[0]} changed since the scores were made: run python"):
-            real.real.main()
-    else:
+    if current:
         real.real.main()
-    assert (tmp_path / "real_evidence.csv").exists() == (not named)
+    else:
+        with pytest.raises(InvalidInputError, match="definition of delta_bpm changed since the scores were made: run"):
+            real.real.main()
+    assert (tmp_path / "real_evidence.csv").exists() == current
 
 
 def test_a_card_of_what_was_not_measured_says_so(real: SimpleNamespace) -> None:

@@ -170,6 +170,7 @@ def test_a_run_without_anything_to_rank_has_a_page(
     assert "Nothing is ranked" in " ".join(read_page(render_report(results, scores)).text)
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_a_piano_roll_is_captioned_with_its_own_score(tiny_dataset: Path, tmp_path: Path, read_page: Any) -> None:
     items = load_items(str(tiny_dataset), "musib", "validation").head(1)
     wrong = np.full((1, 96), 129, dtype=np.uint8)

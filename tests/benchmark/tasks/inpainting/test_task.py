@@ -32,7 +32,7 @@ from music_evals.errors import (
     UnknownNameError,
 )
 
-FEW = "copy_past,mode_pitch_beats,silence"
+FEW = "copy_past,silence"
 """Baselines, where it does not matter that there are more."""
 
 # Slow enough to be killed, by sleeping after each chunk.
@@ -213,6 +213,7 @@ def test_without_matplotlib_the_run_does_not_start(settings: dict[str, Any], mon
     assert "report" not in outcome.files
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_the_official_protocol(settings: dict[str, Any], tiny_dataset: Path, tmp_path: Path, fake_model: Path) -> None:
     chorales = tmp_path / "jsb_chorales"
     chorales.symlink_to(tiny_dataset)
@@ -241,6 +242,7 @@ def test_the_official_protocol(settings: dict[str, Any], tiny_dataset: Path, tmp
     assert "The published table" in page
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_the_published_table_stands_beside_its_own_data_alone(settings: dict[str, Any]) -> None:
     official = {**settings, "config": None, "protocol": "official", "baselines": "copy_past"}
     outcome = INPAINTING.run(Settings(**official))
@@ -296,6 +298,7 @@ def test_the_official_accuracies_of_a_missing_prediction_are_0(settings: dict[st
     assert table["scores"]["part"]["pitch_accuracy"]["value"] == pytest.approx(65 / 70)
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_right_answers_to_a_few_windows_win_nothing(settings: dict[str, Any], tmp_path: Path, read_page: Any) -> None:
     path = tmp_path / "few.jsonl"
     n = write_true_middles(path, settings, slice(None, None, 35))

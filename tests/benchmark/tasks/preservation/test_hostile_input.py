@@ -19,7 +19,7 @@ RATE = 22050
 METRICS = ("circle_of_fifths_distance", "chroma_dtw_similarity", "beat_f_measure", "segment_ari", "voicing_recall")
 
 
-def music(seconds: float = 12.0, rate: int = RATE) -> Any:
+def music(seconds: float = 10.5, rate: int = RATE) -> Any:
     """Chords of two beats and a melody of one note a beat, over a click a beat; shape (n,)."""
     rng = np.random.default_rng(1)
     times = np.arange(int(seconds * rate)) / rate
@@ -85,7 +85,7 @@ def good_files() -> dict[str, bytes]:
         "soft.wav": encoded(0.5 * whole, subtype="FLOAT"),
         "six.wav": encoded(np.repeat(whole[:, None], 6, axis=1)),
         "8k.wav": encoded(music(rate=8000), rate=8000),
-        "longer.wav": encoded(music(16.0)),
+        "longer.wav": encoded(music(13.0)),
     }
 
 

@@ -45,11 +45,11 @@ def folders(write_files: Write) -> dict[str, Any]:
     one = write_files("one", {f"{name}.wav": f"{number}.25" for number, name in enumerate("abcdef")})
     two = write_files("two", {f"{name}.wav": f"{number}.5" for number, name in enumerate("abcde")})
     estimates = (f"one={one}", f"two={two}")
-    return {"reference": reference, "estimates": estimates, "n_resamples": 50, "workers": 2, "backends": LIGHT}
+    return {"reference": reference, "estimates": estimates, "n_resamples": 50, "engine": "serial", "backends": LIGHT}
 
 
 def test_a_run_writes_all_its_files(folders: dict[str, Any], tmp_path: Path, judge: Any) -> None:
-    outcome = PRESERVATION.run(Settings(tmp_path / "out", **folders), scorer=judge)
+    outcome = PRESERVATION.run(Settings(tmp_path / "out", **folders | {"engine": "local"}, workers=2), scorer=judge)
     assert set(outcome.files) == {"records", "results", "table", "report"}
     results = json.loads(outcome.files["results"].read_text())
     assert results == outcome.results
@@ -80,7 +80,9 @@ def test_the_page_needs_nothing_from_outside_and_escapes_names(
     ]
     files = {f"{n}.wav": str(n) for n in range(10)}
     folder = write_files("m", {**files, "list.jsonl": "\n".join(map(json.dumps, rows))})
-    settings = Settings(tmp_path / "out", manifest=folder / "list.jsonl", n_resamples=20, workers=1, backends=LIGHT)
+    settings = Settings(
+        tmp_path / "out", manifest=folder / "list.jsonl", n_resamples=20, engine="serial", backends=LIGHT
+    )
     page = PRESERVATION.run(settings, scorer=judge).files["report"].read_text()
     parsed = read_page(page)
     assert "http" not in page
@@ -115,7 +117,7 @@ def test_the_worst_pairs_are_drawn_first(write_files: Write, tmp_path: Path, stu
     reference = write_files("r", {f"{name}.wav": "0" for name in names})
     estimate = write_files("e", {f"{name}.wav": f"0.{name}" for name in names})
     metrics = "beat_f_measure,information_gain,segment_ari"
-    how: dict[str, Any] = {"metrics": metrics, "n_resamples": 20, "workers": 1, "backends": LIGHT}
+    how: dict[str, Any] = {"metrics": metrics, "n_resamples": 20, "engine": "serial", "backends": LIGHT}
     settings = Settings(tmp_path / "out", reference=reference, estimates=(str(estimate),), **how)
     page = PRESERVATION.run(settings, scorer=stub_judge(settings.measures.scores)).files["report"].read_text()
     shown = re.findall(r'aria-label="Timeline of (\d\d), e"', page)
@@ -215,7 +217,7 @@ def test_a_run_of_nothing_but_failures_has_all_its_files(
 @pytest.mark.slow
 def test_results_do_not_depend_on_workers_order_or_resume(folders: dict[str, Any], tmp_path: Path, judge: Any) -> None:
     def results(name: str, **changes: Any) -> dict[str, Any]:
-        settings = Settings(tmp_path / name, **{**folders, "report": False, **changes})
+        settings = Settings(tmp_path / name, **{**folders, "engine": "local", "report": False, **changes})
         return PRESERVATION.run(settings, scorer=judge).results
 
     first = results("a", workers=1)
@@ -281,7 +283,7 @@ def test_scores_are_compared_without_rendering(tmp_path: Path) -> None:
         save_tune(tmp_path / "up" / f"{name}.mid", [pitch + 7 for pitch in pitches], bpm=90)
     estimates = tuple(str(tmp_path / name) for name in ("same", "up"))
     settings = Settings(
-        tmp_path / "out", reference=tmp_path / "r", estimates=estimates, n_resamples=20, workers=1, report=False
+        tmp_path / "out", reference=tmp_path / "r", estimates=estimates, n_resamples=20, engine="serial", report=False
     )
     results = PRESERVATION.run(settings).results
     assert results["failures"] == []
@@ -305,8 +307,9 @@ def test_intervals_are_those_of_the_library(tmp_path: Path) -> None:
         save_tune(tmp_path / "r" / f"{name}.mid", [pitch + start for pitch in tune])
         save_tune(tmp_path / "e" / f"{name}.mid", [pitch + start + shift for pitch in tune], bpm=120 + shift)
     settings = Settings(
-        tmp_path / "out", reference=tmp_path / "r", estimates=(str(tmp_path / "e"),), n_resamples=100, report=False
-    )
+        tmp_path / "out", reference=tmp_path / "r", estimates=(str(tmp_path / "e"),), n_resamples=100, engine="serial",
+        report=False,
+    )  # fmt: skip
     results = PRESERVATION.run(settings).results
     assert results["systems"]["e"]["n_groups"] == 3  # five files, three originals
     sides = ([tmp_path / side / f"{name}.mid" for name in shifts] for side in "re")
@@ -391,7 +394,7 @@ def test_a_manifest_says_which_systems_are_controls(write_files: Write, tmp_path
         lines += [f"{n},.1{n}.wav,{side}{n}.wav,{system},{role},{n}" for n in range(4)]
     (folder / "list.csv").write_text("\n".join(lines))
     settings = {"manifest": folder / "list.csv", "report": False, "backends": LIGHT, "intended": "melody"}
-    results = PRESERVATION.run(Settings(tmp_path / "out", **settings), scorer=judge).results
+    results = PRESERVATION.run(Settings(tmp_path / "out", engine="serial", **settings), scorer=judge).results
     roles = {name: about["role"] for name, about in results["systems"].items()}
     assert roles == {
         "mine": "system", "copy": "control", "yours": "system", CEILING: "control", UNRELATED: "control",

@@ -6,7 +6,7 @@ import collections
 import dataclasses
 import os
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -140,8 +140,10 @@ def load_pairs(
             f"{path} holds no pairs; expected sub-folders reference and prediction with files of the same names, or "
             f"files named <name>_reference.mid and <name>_prediction.mid"
         )
-    references = _read_side([pair.reference for pair in pairs], taken, whole=True)
-    predictions = _read_side([pair.prediction for pair in pairs], taken, whole=False)
+    sides = [pair.reference for pair in pairs], [pair.prediction for pair in pairs]
+    # the parsers are native code: a file that kills one must not take the other files down
+    read = files.read_many([path for side in sides for path in side if path is not None], reader=files.read_score)
+    references, predictions = (_read_side(side, read, taken, whole=side is sides[0]) for side in sides)
     readable = [row for row, tokens in enumerate(references) if not isinstance(tokens, str)]
     judged = ItemSet(
         dataset=path.name,
@@ -176,17 +178,15 @@ def load_pairs(
     return judged, stored_system("prediction", {0: middles}, failures)
 
 
-def _read_side(paths: Sequence[Path | None], taken: Mapping[str, Any], *, whole: bool) -> list[Tokens | str]:
-    """Return the tokens of each file, or the error message in their place."""
+def _read_side(paths: Sequence[Path | None], read: Iterator[Any], how: Mapping[str, Any], *, whole: bool) -> list[Any]:
+    """Return the tokens of each file, the next ones that are read, or the error message in their place."""
     outcomes: list[Tokens | str] = [NOT_GIVEN] * len(paths)
-    given = [(place, path) for place, path in enumerate(paths) if path is not None]
-    # the parsers are native code: a file that kills one must not take the other files down
-    read = files.read_many([path for _, path in given], reader=files.read_score)
-    for (place, _), (path, result) in zip(given, read, strict=True):
+    given = [place for place, path in enumerate(paths) if path is not None]
+    for place, (path, result) in zip(given, read, strict=False):
         try:
             if isinstance(result, MusicEvalsError):
                 raise result
-            outcomes[place] = items.read_tokens(result, whole=whole, **taken)
+            outcomes[place] = items.read_tokens(result, whole=whole, **how)
         except MusicEvalsError as error:
             outcomes[place] = f"{type(error).__name__}: {path.name}: {error}"
     return outcomes
