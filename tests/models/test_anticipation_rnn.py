@@ -172,6 +172,7 @@ def test_varied_masks():
 # --- files
 
 
+@pytest.mark.slow
 def test_save_and_load_in_a_fresh_process_gives_the_same_middles(model, contexts, tmp_path):
     model.save_pretrained(tmp_path)
     loaded = AnticipationRNN.from_pretrained(tmp_path)

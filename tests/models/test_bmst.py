@@ -139,7 +139,7 @@ def test_what_focal_loss_makes_of_probabilities(alpha: float, outputs: list[floa
 @pytest.mark.slow
 @given(q=st.floats(0.02, 0.98), alpha=st.floats(0.1, 0.9))
 def test_the_map_undoes_the_least_focal_loss(q: float, alpha: float) -> None:
-    p = torch.linspace(1e-4, 1 - 1e-4, 200_001, dtype=torch.float64)
+    p = torch.linspace(1e-4, 1 - 1e-4, 20_001, dtype=torch.float64)
     loss = -q * alpha * (1 - p) ** 2 * p.log() - (1 - q) * (1 - alpha) * p**2 * (1 - p).log()
     assert float(focal_truth(p[loss.argmin()], alpha)) == pytest.approx(q, abs=1e-3)
 
@@ -197,14 +197,14 @@ def test_the_middle_of_a_window_is_the_step_of_a_roll() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("changes", [{}, {"loss": "focal"}, {"pitch_head": "scalar", "mirrored": False}], ids=str)
+@pytest.mark.parametrize("changes", [{"loss": "focal"}, {"pitch_head": "scalar", "mirrored": False}], ids=str)
 def test_one_batch_can_be_learnt_by_heart(changes: dict[str, object]) -> None:
     model = BMST(dataclasses.replace(TINY, dropout=0.0, **changes)).train()
     batch = windows(2)
-    optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.03)
     generator = torch.Generator().manual_seed(0)
     losses = []
-    for _ in range(150):
+    for _ in range(50):
         loss = model.training_loss(batch, generator=generator).mean()
         optimizer.zero_grad()
         loss.backward()

@@ -521,6 +521,7 @@ def tiny(tmp_path) -> tuple[MusicTagger, np.ndarray]:
     return tagger, np.random.default_rng(0).standard_normal((5, 4)).astype(np.float32)
 
 
+@pytest.mark.slow
 def test_save_and_load_in_a_fresh_process(tmp_path):
     tagger, features = tiny(tmp_path)
     tagger.save_pretrained(tmp_path / "saved")
@@ -538,6 +539,7 @@ def test_thresholds(tmp_path):
     tagger, features = tiny(tmp_path)
     tagger.save_pretrained(tmp_path / "saved")
     assert tagger.name == "music_tagger:jukebox"
+    assert MusicTagger.from_pretrained(tmp_path / "saved").tag_features(features) == tagger.tag_features(features)
     other = MusicTagger.from_pretrained(tmp_path / "saved", threshold=0.1)
     assert other.name == "music_tagger:jukebox:0.1"
     assert tagger.describe() == {"threshold": 0.6, "encoder": {"name": "jukebox", "size": 4, "version": 1}}
