@@ -241,7 +241,8 @@ _FIRST_HEADS: tuple[tuple[dict[str, float], float, float], ...] = (
 _FIRST_POINTERS = ((_VOTE, 0.0, 0.0), (_NEAR_VOTE, 0.0, 0.0))  # the first is the baseline ``lag_vote``; the others flat
 _NOT_ITSELF = 8.0
 
-_EVERY_STEP = slice(None)
+_ALL = slice(None)
+_Opt = Tensor | None
 _POINTER_SIZE = 32
 _BY_CHANCE = 0.3  # how well what is hidden fits what is given
 _LEAP = 24  # semitones
@@ -267,8 +268,7 @@ def agreement(tokens: Tensor, visible: Tensor) -> Tensor:
         shared = {"pitch": pitches @ pitches.transpose(1, 2), "rhythm": onsets @ onsets.transpose(1, 2)}
         # by lag: row l holds what lies l - (n - 1) quarters apart, by where its first half lies
         place = torch.arange(n, device=device)
-        lags = torch.arange(2 * n - 1, device=device)
-        other = place[None, :] + lags[:, None] - (n - 1)  # (lags, q)
+        other = place[None, :] + torch.arange(1 - n, n, device=device)[:, None]  # (lags, q)
         there = (other >= 0) & (other < n)
         flat = (place[None, :] * n + other.clamp(0, n - 1)).flatten()
         by_lag = {
@@ -436,7 +436,7 @@ class StepHead(nn.Module):
         log_p: Tensor = scores.masked_fill(~sources.any_visible[:, None, None], -1e4).log_softmax(-1)
         return log_p
 
-    def copies(self, pointed: Tensor, before: Tensor, sources: Sources, at: slice = _EVERY_STEP) -> Tensor:
+    def copies(self, pointed: Tensor, before: Tensor, sources: Sources, at: slice = _ALL) -> Tensor:
         """Return what each pointer copies to the steps `at`, (batch, p, g, s, 130), given the steps before each.
 
         A pointer that copies a quarter goes on copying it: by Bayes' rule a quarter that differs from the steps before
@@ -444,9 +444,8 @@ class StepHead(nn.Module):
         to 1, or are 0 where nothing is visible at that step of any quarter.
         """
         batch, before = len(before), before[..., : at.stop]
-        held = sources.one_hot.view(batch, -1, STEPS, VOCABULARY_SIZE).transpose(1, 2)[
-            :, : at.stop
-        ]  # (batch, 6, q, 130)
+        held = sources.one_hot.view(batch, -1, STEPS, VOCABULARY_SIZE)  # (batch, q, 6, 130)
+        held = held[:, :, : at.stop].transpose(1, 2)
         given = before != MASK
         given_tokens = functional.one_hot(before.clamp(max=VOCABULARY_SIZE - 1), VOCABULARY_SIZE) * given[..., None]
         with torch.autocast(pointed.device.type, enabled=False):
@@ -462,14 +461,7 @@ class StepHead(nn.Module):
         return shares.transpose(2, 3)
 
     def forward(
-        self,
-        states: Tensor,
-        before: Tensor,
-        pointed: Tensor | None,
-        sources: Sources,
-        beside: Tensor | None = None,
-        *,
-        at: slice = _EVERY_STEP,
+        self, states: Tensor, before: Tensor, pointed: _Opt, sources: Sources, beside: _Opt = None, *, at: slice = _ALL
     ) -> Tensor:
         """Return the distribution of each of the steps `at`, (batch, g, s, 130), of states (batch, g, size).
 
@@ -625,10 +617,8 @@ class InfillTransformer(StepwiseNetwork, tags=["music", "symbolic-music", "inpai
         first quarter that is not whole. Hidden is the middle of the benchmark; varied, gaps of any place and length in
         a share of the contexts, `varied_gaps`, and a part of the gap is shown in another, `shown`.
         """
-        if varied:
-            gaps = draw_gaps(len(contexts), contexts.shape[1], self.config.varied_gaps, self.config.shown)
-        else:
-            gaps = middle_gaps(len(contexts), contexts.shape[1])
+        shape, shares = contexts.shape, (self.config.varied_gaps, self.config.shown)
+        gaps = draw_gaps(*shape, *shares) if varied else middle_gaps(*shape)
         gaps = Gaps(*(part.to(contexts.device) for part in gaps))
         reading = self.read(contexts.masked_fill(gaps.hidden, MASK))
         rows = torch.arange(len(contexts), device=contexts.device)[:, None]
