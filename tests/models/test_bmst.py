@@ -13,7 +13,7 @@ from torch import Tensor
 
 from music_evals.annotations import PianoRoll
 from music_evals.errors import InvalidInputError, UnknownNameError
-from music_evals.models.bmst import BMST, BMSTConfig, ScalarPitchNetwork, focal_truth
+from music_evals.models.bmst import BMST, BMSTConfig, focal_truth
 from music_evals.models.layers.rolls import Encoder, PitchNetwork, Sizes, skewed
 from music_evals.models.training.data import RollWindows
 
@@ -111,16 +111,16 @@ def test_a_pitch_is_told_those_below_it_alone(pitch: int) -> None:
         assert (before[:, pitch + 1] != after[:, pitch + 1]).any()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("pitch", [0, 40, 83])
 def test_the_published_pitches_are_told_those_below_alone(pitch: int) -> None:
-    pitches = ScalarPitchNetwork(3, 4, 5, 0.3).double().eval()
-    context, rows = torch.randn(2, 84, 3, dtype=torch.float64), torch.rand(2, 84) < 0.3
+    model = network(pitch_head="scalar")
+    pitches = model.pitches
+    context, rows = torch.randn(2, 84, TINY.context, dtype=torch.float64), torch.rand(2, 84) < 0.3
     others = rows.clone()
     others[:, pitch:] = ~others[:, pitch:]
     asked = torch.tensor([pitch, pitch])
     assert torch.equal(pitches(context, rows, asked), pitches(context, others, asked))
-    torch.testing.assert_close(pitches.every(context, rows)[:, pitch], pitches(context, rows, asked))
+    torch.testing.assert_close(model.pitch_logits(context, rows)[:, pitch], pitches(context, rows, asked))
 
 
 @pytest.mark.parametrize(
@@ -136,7 +136,6 @@ def test_what_focal_loss_makes_of_probabilities(alpha: float, outputs: list[floa
     np.testing.assert_allclose(found, [0.001, 0.01, 0.05, 0.25, 0.5, 0.75, 0.99], rtol=0.03)
 
 
-@pytest.mark.slow
 @given(q=st.floats(0.02, 0.98), alpha=st.floats(0.1, 0.9))
 def test_the_map_undoes_the_least_focal_loss(q: float, alpha: float) -> None:
     p = torch.linspace(1e-4, 1 - 1e-4, 20_001, dtype=torch.float64)

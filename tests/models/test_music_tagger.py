@@ -644,8 +644,8 @@ def test_sounds_are_learnt_by_heart(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     changes = [
         "data.dataset=caimd_tiny", "data.audio=audio", "data.test=test", "data.encoder.model=hubert",
-        "data.encoder.window_seconds=1", "model.hidden_size=16", "training.learning_rate=0.02", "training.epochs=250",
-        "training.checkpoint_every=100",
+        "data.encoder.window_seconds=1", "model.hidden_size=16", "training.learning_rate=0.05", "training.epochs=100",
+        "training.checkpoint_every=40",
     ]  # fmt: skip
     options = [word for change in changes for word in ("--set", change)]
     command = ["train", str(SHIPPED), *options, "--out", "runs/probe", "--device", "cpu", "--json"]
