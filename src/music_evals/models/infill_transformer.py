@@ -617,8 +617,9 @@ class InfillTransformer(StepwiseNetwork, tags=["music", "symbolic-music", "inpai
         first quarter that is not whole. Hidden is the middle of the benchmark; varied, gaps of any place and length in
         a share of the contexts, `varied_gaps`, and a part of the gap is shown in another, `shown`.
         """
-        shape, shares = contexts.shape, (self.config.varied_gaps, self.config.shown)
-        gaps = draw_gaps(*shape, *shares) if varied else middle_gaps(*shape)
+        n, n_steps = contexts.shape
+        shares = self.config.varied_gaps, self.config.shown
+        gaps = draw_gaps(n, n_steps, *shares) if varied else middle_gaps(n, n_steps)
         gaps = Gaps(*(part.to(contexts.device) for part in gaps))
         reading = self.read(contexts.masked_fill(gaps.hidden, MASK))
         rows = torch.arange(len(contexts), device=contexts.device)[:, None]
