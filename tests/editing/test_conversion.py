@@ -70,10 +70,12 @@ def test_each_model_of_a_folder_gets_one_file(tmp_path: Path, capsys: pytest.Cap
     assert "no pickled weights that are not there" in capsys.readouterr().err
 
 
-def test_the_tensors_of_a_checkpoint_of_audiocraft_are_found(tmp_path: Path) -> None:
+def test_the_tensors_of_a_checkpoint_of_audiocraft_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     torch.save({"best_state": {"a": torch.ones(2)}, "xp.cfg": "a: 1"}, tmp_path / "state_dict.bin")
-    (made,) = convert(tmp_path)
+    ((made, files),) = conversion._unconverted(tmp_path)
     assert made.name == "state_dict.safetensors"
+    monkeypatch.setattr(sys, "addaudithook", lambda _: None)  # here it would hold for all tests
+    conversion._write(json.dumps([*map(str, files), str(made)]).encode())
     assert load_tensors(made)["a"].tolist() == [1, 1]
 
 

@@ -17,11 +17,11 @@ from tests.editing.house import ASK, RATE, audio_request, recording
 from music_evals.annotations import Beats, Chords, EditConditions, EditInstruction
 from music_evals.benchmark.tasks.edits.task import EDITS, Settings
 from music_evals.benchmark.tasks.edits.work import make_editor
-from music_evals.editing.conversion import convert
 from music_evals.errors import InvalidInputError, ModelUnavailableError, UnreadableFileError, UnsupportedEditError
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
+from safetensors.torch import save_file  # noqa: E402
 from tests.editing.tiny_musicgen import GREEDY, TEXT, furthest, recorded, save, song, steps_of, tiny_musicgen, without  # noqa: E402
 
 from music_evals.editing import musicongen  # noqa: E402
@@ -81,12 +81,12 @@ def published(base: Any, seed: int = 1) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a folder with the base model and a checkpoint in the authors' form."""
+    """Return a folder with the base model and a checkpoint in the authors' form, converted."""
     place = tmp_path_factory.mktemp("musicongen")
     base = tiny_musicgen("musicongen")
     save(base, place)
-    torch.save({"best_state": {k: v.half() for k, v in published(base).items()}, "xp.cfg": "x: 1"}, place / PICKLED)
-    convert(place)
+    save_file({name: tensor.half() for name, tensor in published(base).items()}, place / CHECKPOINT)
+    (place / PICKLED).touch()
     return place
 
 
@@ -332,8 +332,6 @@ class TestCheckpoint:
         ],
     )
     def test_other_tensors_are_refused(self, change: Any, words: str, tmp_path: Path) -> None:
-        from safetensors.torch import save_file
-
         base = tiny_musicgen("musicongen")
         held = published(base)
         change(held)
@@ -349,7 +347,8 @@ class TestCheckpoint:
     def test_a_pickled_file_is_refused_and_converted_where_it_was_fetched(
         self, folder: Path, tmp_path: Path, monkeypatch: Any
     ) -> None:
-        torch.save({"best_state": published(tiny_musicgen("musicongen"))}, tmp_path / PICKLED)
+        held = {"best_state": published(tiny_musicgen("musicongen")), "xp.cfg": "x: 1"}
+        torch.save(held, tmp_path / PICKLED)
         with pytest.raises(ModelUnavailableError, match="music-evals convert"):
             MusiConGen.from_pretrained(tmp_path, base=folder)
         asked: list[Any] = []

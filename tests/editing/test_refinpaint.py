@@ -464,11 +464,18 @@ def test_official_reads_one_instrument_up_to_its_last_onset() -> None:
     assert codec.encode(score).n_left_out == 1
 
 
-def test_the_verb_edits_with_published_parts(model: Any, tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def parts(model: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Networks of ours as theirs are published, and converted."""
+    folder = publish(tmp_path_factory.mktemp("parts"), as_published(model), SIZES)
+    assert convert(folder) == [folder / "model.safetensors"]
+    return folder
+
+
+def test_the_verb_edits_with_published_parts(parts: Path, tmp_path: Path) -> None:
     """Scores go in and out as MIDI; rendered, they are recordings that can be judged."""
-    convert(publish(tmp_path / "parts", as_published(model), SIZES))
     (tmp_path / "song.mid").write_bytes(write_midi(triads()))
-    how = ["--system", "refinpaint", "--weights", str(tmp_path / "parts"), "--bars", "1:3", "--keep", "4"]
+    how = ["--system", "refinpaint", "--weights", str(parts), "--bars", "1:3", "--keep", "4"]
     command = ["edit", str(tmp_path / "song.mid"), *how, "--instruction", "Refine it.", "--out", str(tmp_path / "out")]
     assert main(command) == 0
     assert (tmp_path / "out" / "edits" / "song.mid").exists()
@@ -476,10 +483,8 @@ def test_the_verb_edits_with_published_parts(model: Any, tmp_path: Path) -> None
     assert (tmp_path / "heard" / "edits" / "song.flac").exists()
 
 
-def test_parts_and_a_saved_folder_are_the_same_networks(model: Any, tmp_path: Path) -> None:
+def test_parts_and_a_saved_folder_are_the_same_networks(model: Any, parts: Path, tmp_path: Path) -> None:
     model.save_pretrained(tmp_path / "saved")
-    parts = publish(tmp_path / "parts", as_published(model), SIZES)
-    assert convert(parts) == [parts / "model.safetensors"]
     loaded = (
         make_editor("refinpaint", {}, {"source": str(tmp_path / "saved")}),
         RefinPaint.from_pretrained(parts),

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from music_evals.annotations import PianoRoll
 from music_evals.errors import InvalidInputError, UnknownNameError
-from music_evals.models.bmst import BMST, BMSTConfig, ScalarPitchNetwork, focal_truth
+from music_evals.models.bmst import BMST, BMSTConfig, focal_truth
 from music_evals.models.layers.rolls import Encoder, PitchNetwork, Sizes, skewed
 from music_evals.models.training.data import RollWindows
 
@@ -111,16 +111,16 @@ def test_a_pitch_is_told_those_below_it_alone(pitch: int) -> None:
         assert (before[:, pitch + 1] != after[:, pitch + 1]).any()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("pitch", [0, 40, 83])
 def test_the_published_pitches_are_told_those_below_alone(pitch: int) -> None:
-    pitches = ScalarPitchNetwork(3, 4, 5, 0.3).double().eval()
-    context, rows = torch.randn(2, 84, 3, dtype=torch.float64), torch.rand(2, 84) < 0.3
+    model = network(pitch_head="scalar")
+    pitches = model.pitches
+    context, rows = torch.randn(2, 84, TINY.context, dtype=torch.float64), torch.rand(2, 84) < 0.3
     others = rows.clone()
     others[:, pitch:] = ~others[:, pitch:]
     asked = torch.tensor([pitch, pitch])
     assert torch.equal(pitches(context, rows, asked), pitches(context, others, asked))
-    torch.testing.assert_close(pitches.every(context, rows)[:, pitch], pitches(context, rows, asked))
+    torch.testing.assert_close(model.pitch_logits(context, rows)[:, pitch], pitches(context, rows, asked))
 
 
 @pytest.mark.parametrize(
@@ -136,10 +136,9 @@ def test_what_focal_loss_makes_of_probabilities(alpha: float, outputs: list[floa
     np.testing.assert_allclose(found, [0.001, 0.01, 0.05, 0.25, 0.5, 0.75, 0.99], rtol=0.03)
 
 
-@pytest.mark.slow
 @given(q=st.floats(0.02, 0.98), alpha=st.floats(0.1, 0.9))
 def test_the_map_undoes_the_least_focal_loss(q: float, alpha: float) -> None:
-    p = torch.linspace(1e-4, 1 - 1e-4, 200_001, dtype=torch.float64)
+    p = torch.linspace(1e-4, 1 - 1e-4, 20_001, dtype=torch.float64)
     loss = -q * alpha * (1 - p) ** 2 * p.log() - (1 - q) * (1 - alpha) * p**2 * (1 - p).log()
     assert float(focal_truth(p[loss.argmin()], alpha)) == pytest.approx(q, abs=1e-3)
 
@@ -197,14 +196,14 @@ def test_the_middle_of_a_window_is_the_step_of_a_roll() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("changes", [{}, {"loss": "focal"}, {"pitch_head": "scalar", "mirrored": False}], ids=str)
+@pytest.mark.parametrize("changes", [{"loss": "focal"}, {"pitch_head": "scalar", "mirrored": False}], ids=str)
 def test_one_batch_can_be_learnt_by_heart(changes: dict[str, object]) -> None:
     model = BMST(dataclasses.replace(TINY, dropout=0.0, **changes)).train()
     batch = windows(2)
-    optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.03)
     generator = torch.Generator().manual_seed(0)
     losses = []
-    for _ in range(150):
+    for _ in range(50):
         loss = model.training_loss(batch, generator=generator).mean()
         optimizer.zero_grad()
         loss.backward()

@@ -114,8 +114,8 @@ def test_exact_sampler_gives_the_rolls_of_the_naive_one_bit_for_bit(data):
 
 @pytest.mark.parametrize("mode", ["sample", "threshold"])
 def test_exact_sampler_is_the_naive_one_where_steps_are_worked_out_ahead_in_vain(mode):
-    chosen = GibbsSettings(sweeps=5, eta=0.2, mode=mode, call_cost=8.0)
-    network, arrangement = TinyRollNetwork(5, scale=0.3), piece(21, 2)
+    chosen = GibbsSettings(sweeps=3, eta=0.33, mode=mode, call_cost=8.0)
+    network, arrangement = TinyRollNetwork(5, scale=0.3), piece(10, 2)
     fast = rolls(network, arrangement, chosen, 7)
     assert_equal_sweeps(fast, rolls(network, arrangement, dataclasses.replace(chosen, sampler="naive"), 7))
     assert np.isnan(fast[0].accepted)
@@ -124,8 +124,8 @@ def test_exact_sampler_is_the_naive_one_where_steps_are_worked_out_ahead_in_vain
 
 
 def test_keeping_steps_that_would_have_seen_a_change_is_noticed(monkeypatch):
-    chosen = GibbsSettings(sweeps=3, eta=0.2, call_cost=20.0)
-    network, arrangement = TinyRollNetwork(5, scale=0.3), piece(21, 2)
+    chosen = GibbsSettings(sweeps=2, eta=0.2, call_cost=20.0)
+    network, arrangement = TinyRollNetwork(5, scale=0.3), piece(10, 2)
     slow = rolls(network, arrangement, dataclasses.replace(chosen, sampler="naive"), 7)
     monkeypatch.setattr(gibbs_samplers, "_count_valid", lambda groups, *_: (len(groups), sum(map(len, groups))))
     with pytest.raises(AssertionError):

@@ -38,11 +38,11 @@ def test_a_measure_is_given_the_true_measures_before_it(contexts):
 
 
 def test_sampling_has_the_networks_distribution(contexts):
-    """Token of step 30, in the second measure, after a greedy start: 2,000 draws against 130 likelihoods, 5 sigma."""
+    """Token of step 30, in the second measure, after a greedy start: 1,000 draws against 130 likelihoods, 5 sigma."""
     model = network()
     drawn = network()
     drawn.decoding = "sample"
-    middles = drawn.inpaint(np.repeat(contexts[:1], 2000, axis=0), rng=np.random.default_rng(0))
+    middles = drawn.inpaint(np.repeat(contexts[:1], 1000, axis=0), rng=np.random.default_rng(0))
     # most common first token: condition on it, and look at the second
     first = np.bincount(middles[:, 0]).argmax()
     middles = middles[middles[:, 0] == first]
@@ -146,15 +146,18 @@ def test_configs_are_checked(changes, error, message):
 
 
 def recipe(*cycles: int, **training) -> Recipe:
-    settings = {"batch_size": 4, "patience": 99, **training}
+    settings = {"batch_size": 4, "epoch_contexts": 40, **training}
     stages = tuple(
         Stage(name, TrainingConfig(cycles=(n,), **settings)) for name, n in zip(InpaintNet.stages, cycles, strict=True)
     )
     return Recipe("inpaintnet", DataConfig("nowhere", "none"), {}, TrainingConfig(**settings), stages)
 
 
-def test_a_batch_can_be_learnt_by_heart(tmp_path):
-    """Four tunes of quarter notes, each on a pitch of its own, then written without their middles."""
+@pytest.mark.parametrize(
+    ("cycles", "rate", "most"), [((1, 1), 0.05, 1.0), pytest.param((5, 3), 0.02, 0.2, marks=pytest.mark.slow)]
+)
+def test_a_batch_can_be_learnt_by_heart(tmp_path, cycles, rate, most):
+    """Four tunes of quarter notes, each on a pitch of its own, then written without their middles; at first half."""
     contexts = np.full((4, 384), HOLD, dtype=np.uint8)
     contexts[:, ::6] = [[55], [60], [65], [70]]
     sizes = {"note_embedding_size": 8, "measure_size": 32, "latent_size": 8, "context_size": 16}
@@ -163,11 +166,12 @@ def test_a_batch_can_be_learnt_by_heart(tmp_path):
     model.begin_stage("latent_rnn")
     with torch.no_grad():
         before = model.eval().training_loss(tensor(contexts)).mean()
-    result = fit(model, contexts, contexts, recipe(50, 30, learning_rate=0.02), tmp_path)
+    result = fit(model, contexts, contexts, recipe(*cycles, learning_rate=rate), tmp_path)
     assert before > 2
-    assert result.validation_loss < 0.2
-    np.testing.assert_array_equal(model.inpaint(contexts, rng=np.random.default_rng(0)), contexts[:, 144:240])
-    assert model.nll(contexts).mean() < 0.2
+    assert result.validation_loss < most
+    wrong = model.inpaint(contexts, rng=np.random.default_rng(0)) != contexts[:, 144:240]
+    assert wrong.mean() < 0.25 if most == 1 else not wrong.any()
+    assert model.nll(contexts).mean() < most
 
 
 def test_the_module_documents_every_setting():

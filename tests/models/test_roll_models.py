@@ -10,8 +10,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from torch import Tensor
 
 from music_evals.annotations import Arrangement, PianoRoll
@@ -23,7 +21,7 @@ from music_evals.models.style_lstm import StyleLSTM, StyleLSTMConfig
 from music_evals.models.training.data import RollExamples
 from music_evals.protocols import STYLE_TRANSFERS, CellPredictor, StyleTransfer, load_plugin
 
-pytestmark = pytest.mark.usefixtures("own_random_state")
+pytestmark = pytest.mark.usefixtures("one_thread", "own_random_state")
 
 _SMALL: dict[str, Any] = {"context": 3, "pitch_width": 4, "filters": 5}
 CONFIGS: dict[str, Any] = {
@@ -180,9 +178,9 @@ def test_one_batch_can_be_learnt_by_heart(make: Make) -> None:
     model = make(dropout=0.0).float().train()
     examples = RollExamples([roll(20)], model.config.window)
     batch = examples.batch(np.array([3, 12]), np.array([0, 0]), "cpu")
-    optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.03)
     losses = []
-    for _ in range(100):
+    for _ in range(40):
         loss = model.training_loss(batch).mean()
         optimizer.zero_grad()
         loss.backward()
@@ -210,7 +208,7 @@ def test_padding_is_not_learnt_from() -> None:
 
 def test_the_exact_sampler_gives_the_rolls_of_the_naive_one(make: Make) -> None:
     model = make()
-    arrangement = over_silence(roll(4, 1))
+    arrangement = over_silence(roll(2, 1))
     fast, slow = (
         list(gibbs_sweeps(model, arrangement, GibbsSettings(sweeps=2, sampler=sampler), 0))
         for sampler in ("exact", "naive")
@@ -220,12 +218,9 @@ def test_the_exact_sampler_gives_the_rolls_of_the_naive_one(make: Make) -> None:
         np.testing.assert_array_equal(one.cells, other.cells)
 
 
-@settings(max_examples=5, deadline=None)
-@given(seed=st.integers(0, 100), name=st.sampled_from(sorted(CONFIGS)))
-def test_the_melody_stays(seed: int, name: str) -> None:
-    model = load_plugin(STYLE_TRANSFERS, name, "model")(CONFIGS[name], sampling=GibbsSettings(sweeps=2)).eval()
-    melody = roll(12, seed)
-    found, again = (model.transfer(over_silence(melody), rng=np.random.default_rng(seed)) for _ in range(2))
+def test_the_melody_stays(make: Make) -> None:
+    model, melody = make(sampling=GibbsSettings(sweeps=2)).float(), roll(8, 3)
+    found, again = (model.transfer(over_silence(melody), rng=np.random.default_rng(3)) for _ in range(2))
     assert np.array_equal(found.melody.cells, melody.cells)
     assert np.array_equal(found.accompaniment.cells, again.accompaniment.cells)
 

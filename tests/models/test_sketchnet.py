@@ -104,15 +104,15 @@ def test_a_step_is_given_its_measure_before_it_and_nothing_else_of_the_middle(co
 
 
 def test_sampling_has_the_networks_distribution(contexts):
-    """First token of the last measure: 2,000 draws against the 130 likelihoods, within 5 standard errors."""
+    """First token of the last measure: 1,000 draws against the 130 likelihoods, within 5 standard errors."""
     model = network()
     candidates = np.repeat(contexts[:1], 130, axis=0)
     candidates[:, 216] = np.arange(130)
     p = np.exp(-model.nll(candidates)[:, 72])
     model.decoding = "sample"
-    drawn = fill(model, np.repeat(contexts[:1], 2000, axis=0))[:, 72]
-    share = np.bincount(drawn, minlength=130) / 2000
-    assert (np.abs(share - p) <= 5 * np.sqrt(p * (1 - p) / 2000) + 1e-9).all()
+    drawn = fill(model, np.repeat(contexts[:1], 1000, axis=0))[:, 72]
+    share = np.bincount(drawn, minlength=130) / 1000
+    assert (np.abs(share - p) <= 5 * np.sqrt(p * (1 - p) / 1000) + 1e-9).all()
 
 
 @pytest.mark.parametrize("decoding", ["argmax", "without_connector"])
@@ -269,14 +269,14 @@ def test_forcing_of_ticks_decays_with_the_steps(contexts, monkeypatch):
     for step in (0, 460, 10**7):
         shares.append([])
         model.training_step = step
-        for seed in range(20):
+        for seed in range(10):
             model.begin_stage("vae")
             model.train()
             torch.manual_seed(seed)
             with torch.no_grad():
                 model.training_loss(tensor(contexts[:1]))
     expected = [100 / 101, 0.5, 0.0]
-    np.testing.assert_allclose([np.mean(share) for share in shares], expected, atol=0.08)  # 480 coins: 3.5 sigma
+    np.testing.assert_allclose([np.mean(share) for share in shares], expected, atol=0.12)  # 240 coins: 3.7 sigma
     model.eval()
     shares.append([])
     with torch.no_grad():
@@ -316,8 +316,11 @@ def test_every_setting_is_documented():
 # --- training
 
 
-def test_a_batch_can_be_learnt_by_heart(tmp_path):
-    """Four tunes of quarter notes, each on a pitch of its own, then written without their middles."""
+@pytest.mark.parametrize(
+    ("cycles", "rate", "most"), [((1, 1, 1), 0.03, 1.0), pytest.param((7, 3, 3), 0.02, 0.2, marks=pytest.mark.slow)]
+)
+def test_a_batch_can_be_learnt_by_heart(tmp_path, cycles, rate, most):
+    """Four tunes of quarter notes, each on a pitch of its own, then written without their middles; at first half."""
     contexts = np.full((4, 384), HOLD, dtype=np.uint8)
     contexts[:, ::6] = [[55], [60], [65], [70]]
     sizes = {"note_embedding_size": 8, "measure_size": 32, "latent_size": 8, "context_size": 16, "connector_size": 16}
@@ -326,16 +329,16 @@ def test_a_batch_can_be_learnt_by_heart(tmp_path):
     model.begin_stage("connector")
     with torch.no_grad(), torch.random.fork_rng():
         before = model.eval().training_loss(tensor(contexts)).mean()
-    shared = {"batch_size": 4, "patience": 99, "learning_rate": 0.02}
+    shared = {"batch_size": 4, "epoch_contexts": 40, "learning_rate": rate}
     stages = tuple(
-        Stage(name, TrainingConfig(cycles=(n,), **shared))
-        for name, n in zip(SketchNet.stages, (70, 30, 30), strict=True)
+        Stage(name, TrainingConfig(cycles=(n,), **shared)) for name, n in zip(SketchNet.stages, cycles, strict=True)
     )
     recipe = Recipe("sketchnet", DataConfig("nowhere", "none"), {}, TrainingConfig(**shared), stages)
     result = fit(model, contexts, contexts, recipe, tmp_path)
     assert before > 2
-    assert result.validation_loss < 0.2
+    assert result.validation_loss < most
     for decoding in ("argmax", "without_connector"):
         model.decoding = decoding
-        np.testing.assert_array_equal(fill(model, contexts), contexts[:, 144:240])
-    assert model.nll(contexts).mean() < 0.2
+        wrong = fill(model, contexts) != contexts[:, 144:240]
+        assert wrong.mean() < 0.25 if most == 1 else not wrong.any()
+    assert model.nll(contexts).mean() < most

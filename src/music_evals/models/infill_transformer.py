@@ -241,6 +241,8 @@ _FIRST_HEADS: tuple[tuple[dict[str, float], float, float], ...] = (
 _FIRST_POINTERS = ((_VOTE, 0.0, 0.0), (_NEAR_VOTE, 0.0, 0.0))  # the first is the baseline ``lag_vote``; the others flat
 _NOT_ITSELF = 8.0
 
+_ALL = slice(None)
+_Opt = Tensor | None
 _POINTER_SIZE = 32
 _BY_CHANCE = 0.3  # how well what is hidden fits what is given
 _LEAP = 24  # semitones
@@ -266,8 +268,7 @@ def agreement(tokens: Tensor, visible: Tensor) -> Tensor:
         shared = {"pitch": pitches @ pitches.transpose(1, 2), "rhythm": onsets @ onsets.transpose(1, 2)}
         # by lag: row l holds what lies l - (n - 1) quarters apart, by where its first half lies
         place = torch.arange(n, device=device)
-        lags = torch.arange(2 * n - 1, device=device)
-        other = place[None, :] + lags[:, None] - (n - 1)  # (lags, q)
+        other = place[None, :] + torch.arange(1 - n, n, device=device)[:, None]  # (lags, q)
         there = (other >= 0) & (other < n)
         flat = (place[None, :] * n + other.clamp(0, n - 1)).flatten()
         by_lag = {
@@ -435,15 +436,16 @@ class StepHead(nn.Module):
         log_p: Tensor = scores.masked_fill(~sources.any_visible[:, None, None], -1e4).log_softmax(-1)
         return log_p
 
-    def copies(self, pointed: Tensor, before: Tensor, sources: Sources) -> Tensor:
-        """Return what each pointer copies to each step, (batch, p, g, 6, 130), given the steps before it.
+    def copies(self, pointed: Tensor, before: Tensor, sources: Sources, at: slice = _ALL) -> Tensor:
+        """Return what each pointer copies to the steps `at`, (batch, p, g, s, 130), given the steps before each.
 
         A pointer that copies a quarter goes on copying it: by Bayes' rule a quarter that differs from the steps before
         loses its share, all but a learnt part of it. `before` is (batch, g, 6), `MASK` where nothing is given. Rows sum
         to 1, or are 0 where nothing is visible at that step of any quarter.
         """
-        batch = len(before)
-        held = sources.one_hot.view(batch, -1, STEPS, VOCABULARY_SIZE).transpose(1, 2)  # (batch, 6, q, 130)
+        batch, before = len(before), before[..., : at.stop]
+        held = sources.one_hot.view(batch, -1, STEPS, VOCABULARY_SIZE)  # (batch, q, 6, 130)
+        held = held[:, :, : at.stop].transpose(1, 2)
         given = before != MASK
         given_tokens = functional.one_hot(before.clamp(max=VOCABULARY_SIZE - 1), VOCABULARY_SIZE) * given[..., None]
         with torch.autocast(pointed.device.type, enabled=False):
@@ -453,15 +455,15 @@ class StepHead(nn.Module):
             likely = slip + (1 - slip) * (equal + _BY_CHANCE * unknown)[:, None]  # (batch, p, 6, g, q)
             evidence = likely.log() * given.transpose(1, 2)[:, None, :, :, None]
             evidence = functional.pad(evidence[:, :, :-1], (0, 0, 0, 0, 1, 0)).cumsum(2)  # of the steps before
-            weights = (pointed[:, :, None] + evidence).softmax(-1)  # (batch, p, 6, g, q)
-            copied = weights @ held[:, None]  # (batch, p, 6, g, 130)
+            weights = (pointed[:, :, None] + evidence[:, :, at]).softmax(-1)  # (batch, p, s, g, q)
+            copied = weights @ held[:, None, at]  # (batch, p, s, g, 130)
         shares: Tensor = copied / copied.sum(-1, keepdim=True).clamp(min=1e-6)
         return shares.transpose(2, 3)
 
     def forward(
-        self, states: Tensor, before: Tensor, pointed: Tensor | None, sources: Sources, beside: Tensor | None = None
+        self, states: Tensor, before: Tensor, pointed: _Opt, sources: Sources, beside: _Opt = None, *, at: slice = _ALL
     ) -> Tensor:
-        """Return the distribution of each step, (batch, g, 6, 130), of states (batch, g, size).
+        """Return the distribution of each of the steps `at`, (batch, g, s, 130), of states (batch, g, size).
 
         A step is given the tokens of the quarter before it: `before` (batch, g, 6), `MASK` where it is not. `pointed`
         is what `point` returned; None without pointers. `beside` (batch, g, 2) holds the pitch that sounds last before
@@ -473,18 +475,17 @@ class StepHead(nn.Module):
         contributions = [read(embedded[..., : (i + 1) * size]) for i, read in enumerate(self.read)]
         steps = steps + functional.pad(torch.stack(contributions, dim=2), (0, 0, 1, 0))
         x = self.step_norm(steps + functional.gelu(steps))
-        x = self.dropout(functional.gelu(self.inner(x)) + x)
-        p: Tensor = self.tokens(x).float().softmax(-1)  # (batch, g, 6, 130)
+        x = self.dropout(functional.gelu(self.inner(x)) + x)  # of all steps: last bits depend on how many there are
+        p: Tensor = self.tokens(x)[:, :, at].float().softmax(-1)  # (batch, g, s, 130)
         if pointed is not None:
-            copies = self.copies(pointed, before, sources).permute(0, 2, 3, 1, 4)  # (batch, g, 6, p, 130)
-            gates = self.gates(x).float()  # (batch, g, 6, 1 + p)
-            there = copies.sum(-1) > 0.5  # (batch, g, 6, p): whether there is something to copy
+            copies = self.copies(pointed, before, sources, at).permute(0, 2, 3, 1, 4)  # (batch, g, s, p, 130)
+            gates = self.gates(x)[:, :, at].float()  # (batch, g, s, 1 + p)
+            there = copies.sum(-1) > 0.5  # (batch, g, s, p): whether there is something to copy
             gates[..., 1:] = gates[..., 1:].masked_fill(~there, -1e4)
             shares = gates.softmax(-1)
             p = shares[..., :1] * p + (shares[..., 1:, None] * copies).sum(-2)
-        if beside is None:
-            return p
-        return (torch.log(p + 1e-12) + self.nearness(x, before, beside)).softmax(-1)
+        near = None if beside is None else self.nearness(x, before, beside)[:, :, at]
+        return p if near is None else (torch.log(p + 1e-12) + near).softmax(-1)
 
     def nearness(self, x: Tensor, before: Tensor, beside: Tensor) -> Tensor:
         """Return the logarithm of a weight for each token, (batch, g, 6, 130), by its interval from two pitches.
@@ -603,9 +604,8 @@ class InfillTransformer(StepwiseNetwork, tags=["music", "symbolic-music", "inpai
         reading = self.read(tokens)
         rows = torch.arange(len(tokens), device=tokens.device)[:, None]
         before = torch.full((*quarters.shape, STEPS), MASK, device=tokens.device)
-        marginals: Tensor = self.head(
-            reading.states[rows, quarters], before, self.point(reading, quarters), reading.sources
-        )
+        states, pointed = reading.states[rows, quarters], self.point(reading, quarters)
+        marginals: Tensor = self.head(states, before, pointed, reading.sources)
         return marginals
 
     # --- training
@@ -617,10 +617,9 @@ class InfillTransformer(StepwiseNetwork, tags=["music", "symbolic-music", "inpai
         first quarter that is not whole. Hidden is the middle of the benchmark; varied, gaps of any place and length in
         a share of the contexts, `varied_gaps`, and a part of the gap is shown in another, `shown`.
         """
-        if varied:
-            gaps = draw_gaps(len(contexts), contexts.shape[1], self.config.varied_gaps, self.config.shown)
-        else:
-            gaps = middle_gaps(len(contexts), contexts.shape[1])
+        n, n_steps = contexts.shape
+        shares = self.config.varied_gaps, self.config.shown
+        gaps = draw_gaps(n, n_steps, *shares) if varied else middle_gaps(n, n_steps)
         gaps = Gaps(*(part.to(contexts.device) for part in gaps))
         reading = self.read(contexts.masked_fill(gaps.hidden, MASK))
         rows = torch.arange(len(contexts), device=contexts.device)[:, None]
@@ -728,10 +727,11 @@ class InfillTransformer(StepwiseNetwork, tags=["music", "symbolic-music", "inpai
             beside = pitches_beside(filled)[every, here][:, None]
             for step in range(STEPS):
                 is_next = hidden[every, here * STEPS + step] & (quarters >= 0)
-                before = quarters_of[every, here][:, None]
-                p = self.head(states, before, pointed, reading.sources, beside)[:, 0, step].double()  # (batch, 130)
-                rows, log_p = every[is_next], (p / p.sum(-1, keepdim=True)).log()[is_next]
-                filled[rows, here[is_next] * STEPS + step] = choose(log_p, rows, here[is_next] * STEPS + step)
+                rows, places = every[is_next], here[is_next] * STEPS + step
+                if len(rows):
+                    before, at = quarters_of[every, here][:, None], slice(step, step + 1)
+                    p = self.head(states, before, pointed, reading.sources, beside, at=at)[:, 0, 0].double()
+                    filled[rows, places] = choose((p / p.sum(-1, keepdim=True)).log()[is_next], rows, places)
         return filled
 
     # --- likelihood

@@ -3,6 +3,7 @@
 import csv
 import dataclasses
 import json
+import shutil
 import sys
 import types
 from pathlib import Path
@@ -144,8 +145,8 @@ def test_a_finished_run_is_not_run_again(whole_run):
     assert (whole_run / "model.safetensors").read_bytes() == before
 
 
-def test_another_later_stage_keeps_the_earlier_ones(tmp_path):
-    train(tmp_path)
+def test_another_later_stage_keeps_the_earlier_ones(tmp_path, whole_run):
+    shutil.copytree(whole_run, tmp_path, dirs_exist_ok=True)
     with pytest.raises(CorruptRecordsError, match="latent_rnn"):
         train(tmp_path, plan=recipe(second=1))
     (tmp_path / "run" / "latent_rnn" / "checkpoint.safetensors").unlink()
@@ -154,14 +155,14 @@ def test_another_later_stage_keeps_the_earlier_ones(tmp_path):
         train(tmp_path, plan=recipe(first=1))
 
 
-def test_more_cycles_of_the_last_stage_go_on_from_it(tmp_path):
+def test_more_cycles_of_the_last_stage_go_on_from_it(tmp_path, whole_run):
     def longer(plan: Recipe, stage: int) -> Recipe:
         stages = list(plan.stages)
         training = dataclasses.replace(stages[stage].training, cycles=(2, 1))
         stages[stage] = dataclasses.replace(stages[stage], training=training)
         return dataclasses.replace(plan, stages=tuple(stages))
 
-    train(tmp_path)
+    shutil.copytree(whole_run, tmp_path, dirs_exist_ok=True)
     assert train(tmp_path, plan=longer(recipe(), 1)).calls == 3  # of one epoch
     with pytest.raises(CorruptRecordsError, match="latent_rnn"):
         train(tmp_path, plan=longer(recipe(), 0))  # what came after it started from other weights
