@@ -41,6 +41,26 @@ def empty_study() -> bytes:
         return path.read_bytes()
 
 
+@functools.lru_cache(8)
+def new_study(settings: Settings) -> bytes:
+    """Return the SQLite file of a study with its people."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "study.db"
+        path.write_bytes(empty_study())
+        invite_all(sqlite_url(path), settings)
+        return path.read_bytes()
+
+
+def invite_all(url: str, settings: Settings) -> None:
+    store = Store(url)
+    StudyService(store).configure(settings)
+    with store.writing() as session:
+        for number, role in enumerate(StudyBench.PEOPLE, 1):
+            session.add(PersonRow(name=f"{role}{number}", role=role, consent="1", created=START, language="zh"))
+            session.flush()
+    store.close()
+
+
 class StudyBench:
     """A study and short names for what people do in it."""
 
@@ -58,16 +78,11 @@ class StudyBench:
 
     def __init__(self, url: str, settings: Settings) -> None:
         if url.startswith("sqlite:"):
-            sqlite_file(url).write_bytes(empty_study())
+            sqlite_file(url).write_bytes(new_study(settings))
         else:
             migrate(url)
+            invite_all(url, settings)
         self.open(url, Clock())
-        self.service.configure(settings)
-        with self.store.writing() as session:
-            for number, role in enumerate(self.PEOPLE, 1):
-                row = PersonRow(name=f"{role}{number}", role=role, consent="1", created=START, language="zh")
-                session.add(row)
-                session.flush()
 
     def open(self, url: str, clock: Clock) -> None:
         """Open a study that is there."""
@@ -113,9 +128,10 @@ class StudyBench:
     def listen(self, who: int, task: int) -> None:
         length = int(views.task_view(self.service, who, task).song.duration_sec)
         annotating.record(self.service, who, task, [{"kind": "play", "position_sec": 0}])
-        for at in range(5, length + 1, 5):
-            self.clock.wait(5)
+        for at in range(15, length, 15):  # as seldom as a player that plays may report
+            self.clock.wait(15)
             annotating.record(self.service, who, task, [{"kind": "beat", "position_sec": at}])
+        self.clock.wait((length - 1) % 15 + 1)
         annotating.record(self.service, who, task, [{"kind": "ended", "position_sec": length}])
         self.clock.wait(60)
 
