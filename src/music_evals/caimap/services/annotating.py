@@ -94,14 +94,16 @@ def record(service: StudyService, who: int, number: int, reports: Sequence[Mappi
     """Write down playback events at the server's time, and return what they show so far."""
     with service.writing(who, "annotate") as (session, person):
         row = service.own_task(session, person, number)
-        _record(service, session, row, reports)
-        return listening_of(_events(session, row), session.get_one(SongRow, row.song).content["duration_sec"])
+        duration = session.get_one(SongRow, row.song).content["duration_sec"]
+        _record(service, session, row, reports, duration)
+        return listening_of(_events(session, row), duration)
 
 
-def _record(service: StudyService, session: Session, row: TaskRow, reports: Sequence[Mapping[str, Any]]) -> None:
+def _record(
+    service: StudyService, session: Session, row: TaskRow, reports: Sequence[Mapping[str, Any]], duration: float
+) -> None:
     if row.state != "working" or row.opened is None:
         raise InvalidAnnotationError("this task is not being worked on", kind="not_working")
-    duration = session.get_one(SongRow, row.song).content["duration_sec"]
     count = session.scalar(
         select(func.count()).select_from(EventRow).where(EventRow.task == row.id, EventRow.attempt == row.attempt)
     )
@@ -155,7 +157,7 @@ def save(service: StudyService, who: int, number: int, version: int, draft: Mapp
             # of this sitting: an earlier one may have got further
             position = events[-1].position_sec if events else 0.0
             duration = session.get_one(SongRow, row.song).content["duration_sec"]
-            _record(service, session, row, [{"kind": "write", "position_sec": min(position, duration)}])
+            _record(service, session, row, [{"kind": "write", "position_sec": min(position, duration)}], duration)
             if "early_writing" in listening_of(_events(session, row), duration).problems:
                 raise InvalidAnnotationError("listen to the first 30 s of the song before you write", kind="early")
         service.move(session, row, "save", person)
