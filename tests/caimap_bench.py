@@ -13,10 +13,11 @@ from typing import Any
 from music_evals.annotations import AUDIO_EFFECTS, DIMENSIONS
 from music_evals.caimap.domain import structure
 from music_evals.caimap.domain.values import Description, Effects, Section, Song, Structure, Tagged
-from music_evals.caimap.services import annotating, managing, views
+from music_evals.caimap.services import annotating, managing
 from music_evals.caimap.services.study import Settings, StudyService
+from music_evals.caimap.services.tasks import task_sec
 from music_evals.caimap.storage.store import Store, migrate, sqlite_file, sqlite_url
-from music_evals.caimap.storage.tables import PersonRow, TaskRow
+from music_evals.caimap.storage.tables import EventRow, PersonRow, SongRow, TaskRow
 
 START = dt.datetime(2026, 3, 2, 8, tzinfo=dt.UTC)  # a Monday
 
@@ -126,13 +127,17 @@ class StudyBench:
             return session.get(table, key).version
 
     def listen(self, who: int, task: int) -> None:
-        length = int(views.task_view(self.service, who, task).song.duration_sec)
+        """Let somebody begin to play, as their page reports it, and hear the whole song while the clock moves on."""
         annotating.record(self.service, who, task, [{"kind": "play", "position_sec": 0}])
-        for at in range(15, length, 15):  # as seldom as a player that plays may report
-            self.clock.wait(15)
-            annotating.record(self.service, who, task, [{"kind": "beat", "position_sec": at}])
-        self.clock.wait((length - 1) % 15 + 1)
-        annotating.record(self.service, who, task, [{"kind": "ended", "position_sec": length}])
+        with self.store.writing() as session:
+            row = session.get_one(TaskRow, task)
+            length, last = int(session.get_one(SongRow, row.song).content["duration_sec"]), 0
+            for at in (*range(15, length, 15), length):  # as seldom as a player that plays may report
+                self.clock.wait(at - last)
+                kind, last = "ended" if at == length else "beat", at
+                heard = {"position_sec": at, "received_sec": task_sec(self.service, session, row, at), "value": 0.0}
+                session.add(EventRow(task=task, attempt=row.attempt, kind=kind, **heard))
+                session.flush()
         self.clock.wait(60)
 
 

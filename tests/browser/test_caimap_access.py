@@ -158,8 +158,9 @@ def test_strangers(looker: Any, study: Study) -> None:
 def hear(study: Study, who: int, task: int) -> None:
     """Let the time of a whole song pass on the clock of the study; `test_caimap` listens to one in the browser."""
     bench = StudyBench.__new__(StudyBench)
-    bench.service, bench.clock = StudyService(study.service.store, clock := Clock()), clock
-    clock.now = utc_now()
+    bench.store, bench.clock = study.service.store, Clock()
+    bench.clock.now = utc_now()
+    bench.service = StudyService(bench.store, bench.clock)
     bench.listen(who, task)
 
 
