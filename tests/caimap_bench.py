@@ -13,10 +13,11 @@ from typing import Any
 from music_evals.annotations import AUDIO_EFFECTS, DIMENSIONS
 from music_evals.caimap.domain import structure
 from music_evals.caimap.domain.values import Description, Effects, Section, Song, Structure, Tagged
-from music_evals.caimap.services import annotating, managing, views
+from music_evals.caimap.services import annotating, managing
 from music_evals.caimap.services.study import Settings, StudyService
+from music_evals.caimap.services.tasks import task_sec
 from music_evals.caimap.storage.store import Store, migrate, sqlite_file, sqlite_url
-from music_evals.caimap.storage.tables import PersonRow, TaskRow
+from music_evals.caimap.storage.tables import EventRow, PersonRow, SongRow, TaskRow
 
 START = dt.datetime(2026, 3, 2, 8, tzinfo=dt.UTC)  # a Monday
 
@@ -41,6 +42,26 @@ def empty_study() -> bytes:
         return path.read_bytes()
 
 
+@functools.lru_cache(8)
+def new_study(settings: Settings) -> bytes:
+    """Return the SQLite file of a study with its people."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "study.db"
+        path.write_bytes(empty_study())
+        invite_all(sqlite_url(path), settings)
+        return path.read_bytes()
+
+
+def invite_all(url: str, settings: Settings) -> None:
+    store = Store(url)
+    StudyService(store).configure(settings)
+    with store.writing() as session:
+        for number, role in enumerate(StudyBench.PEOPLE, 1):
+            session.add(PersonRow(name=f"{role}{number}", role=role, consent="1", created=START, language="zh"))
+            session.flush()
+    store.close()
+
+
 class StudyBench:
     """A study and short names for what people do in it."""
 
@@ -58,16 +79,11 @@ class StudyBench:
 
     def __init__(self, url: str, settings: Settings) -> None:
         if url.startswith("sqlite:"):
-            sqlite_file(url).write_bytes(empty_study())
+            sqlite_file(url).write_bytes(new_study(settings))
         else:
             migrate(url)
+            invite_all(url, settings)
         self.open(url, Clock())
-        self.service.configure(settings)
-        with self.store.writing() as session:
-            for number, role in enumerate(self.PEOPLE, 1):
-                row = PersonRow(name=f"{role}{number}", role=role, consent="1", created=START, language="zh")
-                session.add(row)
-                session.flush()
 
     def open(self, url: str, clock: Clock) -> None:
         """Open a study that is there."""
@@ -111,12 +127,17 @@ class StudyBench:
             return session.get(table, key).version
 
     def listen(self, who: int, task: int) -> None:
-        length = int(views.task_view(self.service, who, task).song.duration_sec)
+        """Let somebody begin to play, as their page reports it, and hear the whole song while the clock moves on."""
         annotating.record(self.service, who, task, [{"kind": "play", "position_sec": 0}])
-        for at in range(5, length + 1, 5):
-            self.clock.wait(5)
-            annotating.record(self.service, who, task, [{"kind": "beat", "position_sec": at}])
-        annotating.record(self.service, who, task, [{"kind": "ended", "position_sec": length}])
+        with self.store.writing() as session:
+            row = session.get_one(TaskRow, task)
+            length, last = int(session.get_one(SongRow, row.song).content["duration_sec"]), 0
+            for at in (*range(15, length, 15), length):  # as seldom as a player that plays may report
+                self.clock.wait(at - last)
+                kind, last = "ended" if at == length else "beat", at
+                heard = {"position_sec": at, "received_sec": task_sec(self.service, session, row, at), "value": 0.0}
+                session.add(EventRow(task=task, attempt=row.attempt, kind=kind, **heard))
+                session.flush()
         self.clock.wait(60)
 
 

@@ -12,29 +12,45 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy import Engine
+from sqlalchemy.dialects.sqlite.pysqlite import SQLiteDialect_pysqlite
 from tests.caimap_bench import StudyBench
 
 from music_evals.caimap.services.study import Settings
 from music_evals.caimap.storage import store
 from music_evals.caimap.storage.store import sqlite_url
 
+COMPILED: dict[Any, Any] = {}
+"""Statements of all studies of this process, compiled."""
+
 REQUIRED = os.environ.get("MUSIC_EVALS_REQUIRE", "").split(",")
 
 
 @pytest.fixture(autouse=True, scope="module")
 def quick_studies() -> Iterator[None]:
-    """Passwords of nobody need no hash that costs 64 MiB, and studies of nobody need not outlive a power cut."""
+    """Passwords of nobody need no hash that costs 64 MiB, and studies of nobody need not outlive a power cut.
+
+    All studies share what SQLAlchemy compiles of a statement, which it does anew for each database else.
+    """
     argon2 = pytest.importorskip("argon2")
     cheap = argon2.PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
-    set_up = store._set_up_sqlite
+    set_up, create_engine = store._set_up_sqlite, store.create_engine
 
     def without_waiting(connection: Any, record: Any) -> None:
         set_up(connection, record)
         connection.execute("PRAGMA synchronous=OFF").close()
 
+    def with_compiled(*given: Any, **named: Any) -> Engine:
+        engine = create_engine(*given, **named)
+        engine.update_execution_options(compiled_cache=COMPILED)
+        return engine
+
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("music_evals.caimap.services.accounts._hasher", lambda: cheap)
         patch.setattr(store, "_set_up_sqlite", without_waiting)
+        patch.setattr(store, "create_engine", with_compiled)
+        patch.setattr(SQLiteDialect_pysqlite, "__eq__", lambda one, other: type(one) is type(other))
+        patch.setattr(SQLiteDialect_pysqlite, "__hash__", lambda dialect: hash(type(dialect)))
         yield
 
 

@@ -70,12 +70,14 @@ class Key:
 class LocalProvider:
     """What it does wrong stands in `wrong`, who signs in in `subject`, whether people must agree in `asks`."""
 
+    SUBJECT = "6482a1"
+
     def __init__(self, host: str = "127.0.0.1") -> None:
         with socket.socket() as taken:
             taken.bind(("127.0.0.1", 0))
             self.port = taken.getsockname()[1]
         self.url = f"http://{host}:{self.port}"
-        self.subject = "6482a1"
+        self.subject = self.SUBJECT
         self.wrong = ""
         self.asks = False
         self.key = Key("first")

@@ -18,7 +18,9 @@ from music_evals.caimap.domain import grades
 from music_evals.caimap.domain.assurance import PASS_MARK
 from music_evals.caimap.domain.ledger import Rates
 from music_evals.caimap.domain.machine import RIGHTS, SONG, states
-from music_evals.caimap.exchange.demo import HASTY, PEOPLE, make_demo
+from music_evals.caimap.domain.values import Song
+from music_evals.caimap.exchange import demo
+from music_evals.caimap.exchange.demo import HASTY, PEOPLE, demo_songs, make_demo
 from music_evals.caimap.services import accounts, inspecting, managing, people, training
 from music_evals.caimap.services.study import Settings, StudyService
 from music_evals.caimap.storage.store import Store, migrate, sqlite_url
@@ -40,8 +42,17 @@ NOTHING = 'class="none"'
 """Of what a page says where it has nothing to show."""
 
 
+@pytest.fixture(scope="module", autouse=True)
+def played() -> Iterator[None]:
+    """The songs sound the same in every demo study: they are played once."""
+    with pytest.MonkeyPatch.context() as patch:
+        songs: list[Song] = []
+        patch.setattr(demo, "demo_songs", lambda *given: songs or songs.extend(demo_songs(*given)) or songs)
+        yield
+
+
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def made(played: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A demo study that nobody has touched; tests work on copies of it."""
     folder = tmp_path_factory.mktemp("demo") / "study"
     folder.mkdir()

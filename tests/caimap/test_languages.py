@@ -139,7 +139,8 @@ def visitor(busy: StudyBench, tmp_path):
 def addresses(bench: StudyBench) -> list[tuple[int, str]]:
     """Return who reads which page, every page that can be read among them."""
     with bench.store.reading() as session:
-        tasks = [(row.id, row.kind, row.person) for row in session.query(TaskRow)]
+        # of each kind in each state
+        tasks = [*{(row.kind, row.state): (row.id, row.kind, row.person) for row in session.query(TaskRow)}.values()]
         songs = [row.id for row in session.query(SongRow).where(SongRow.state == "inspecting")]
     readers = {"annotate": (bench.FAN, bench.PRO), "inspect": (bench.INSPECTOR,), "manage": (bench.ADMIN,),
                "public": (0,), "ask": (bench.FAN, bench.PRO, bench.INSPECTOR, bench.ADMIN)}  # fmt: skip

@@ -288,13 +288,19 @@ VERBS: list[list[str]] = [
 ]
 
 
-@pytest.mark.parametrize("verb", VERBS, ids=lambda verb: " ".join(verb[::2]))
-def test_a_newer_study_is_refused_in_one_line(
-    tmp_path: Path, verb: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
-    study, table = tmp_path / "study", tmp_path / "songs.jsonl"
+@pytest.fixture(scope="module")
+def newer_study(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    study = tmp_path_factory.mktemp("newer") / "study"
     assert main(["caimap", "init", str(study)]) == 0
     newer(sqlite_url(study / "study.db"))
+    return study
+
+
+@pytest.mark.parametrize("verb", VERBS, ids=lambda verb: " ".join(verb[::2]))
+def test_a_newer_study_is_refused_in_one_line(
+    newer_study: Path, tmp_path: Path, verb: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    study, table = newer_study, tmp_path / "songs.jsonl"
     before = (study / "study.db").read_bytes()
     table.write_text(json.dumps({"id": "s1", "lines": ["春眠不觉晓"]}) + "\n", encoding="utf-8")
     capsys.readouterr()

@@ -277,7 +277,7 @@ class Walk:
 
     def weights(self) -> np.ndarray:
         with self.service.store.reading() as session:
-            there = set(session.scalars(select(TaskRow.state))) | set(session.scalars(select(SongRow.state)))
+            there = {state for table in (TaskRow, SongRow) for state in session.scalars(select(table.state).distinct())}
         fits = [not (needs := self.NEEDS.get(name, "")) or bool(there & set(needs.split())) for name in self.ACTS]
         tried = np.array(list(self.ACTS.values())) * np.where(fits, 1.0, 0.03)
         return np.asarray(tried / tried.sum())

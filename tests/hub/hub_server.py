@@ -29,7 +29,7 @@ LARGE_BYTES = 10 * 2**20
 COLOURS = {"red", "yellow", "green", "blue", "indigo", "purple", "pink", "gray"}
 PREFIXES = {"": "model", "datasets/": "dataset", "spaces/": "space"}
 HARDWARE = ("cpu-basic", "cpu-upgrade", "zero-a10g", "t4-small")
-SLOW_SEC = 2.0
+SLOW_SEC = 1.3
 WHEN = "2026-11-21T12:00:00.000Z"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -13,14 +14,19 @@ pytest.importorskip("argon2", reason="needs the extra caimap")
 FILES = {"README.md", "data/songs/test-00000-of-00001.parquet", "data/work/test-00000-of-00001.parquet"}
 
 
-@pytest.fixture
-def study(house: Any, tmp_path: Path) -> str:
-    """A study with the demo songs, annotated elsewhere."""
-    folder = str(tmp_path / "study")
-    assert house.cli("caimap", "init", folder).code == 0
-    taken = house.cli("caimap", "import", folder, "caimd", "--finished", "--licence", "Apache-2.0")
+@pytest.fixture(scope="module")
+def study_of_all(hub_client: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("caimap") / "study"
+    assert hub_client.cli("caimap", "init", str(folder)).code == 0
+    taken = hub_client.cli("caimap", "import", str(folder), "caimd", "--finished", "--licence", "Apache-2.0")
     assert taken.code == 0, taken.stderr
     return folder
+
+
+@pytest.fixture
+def study(study_of_all: Path, tmp_path: Path) -> str:
+    """A study with the demo songs, annotated elsewhere; a copy of the test's own."""
+    return str(shutil.copytree(study_of_all, tmp_path / "study"))
 
 
 def test_an_export_is_private_and_stands_in_one_commit(house: Any, study: str) -> None:

@@ -495,6 +495,7 @@ def published(house: House, copy_of_ours: Path) -> House:
     return house
 
 
+@pytest.mark.slow
 def test_a_published_metric_and_dataset_are_loaded_by_their_ids(published: House) -> None:
     code = f"""
 import evaluate

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import json
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 from tests.leaderboard.toy_records import A, cell_of, row_of, tables_of
 
+from music_evals.benchmark.load import LoadedResults
 from music_evals.benchmark.records import rows_in_memory
 from music_evals.errors import (
     ChangedResultsError,
@@ -140,6 +142,17 @@ def test_edits_from_end_to_end(write_files: Any, stub_judge: Any, tmp_path: Path
     assert outline["beats"] == [0.5, 1.0, 1.5]
 
 
+@pytest.fixture(scope="module")
+def read_inpainting(inpainting_run_of_all: Path) -> LoadedResults:
+    return read_run(inpainting_run_of_all)
+
+
+@pytest.fixture
+def loaded(read_inpainting: LoadedResults) -> LoadedResults:
+    """The run of three baselines, read once; its results are the test's own."""
+    return dataclasses.replace(read_inpainting, results=copy.deepcopy(read_inpainting.results))
+
+
 @pytest.mark.parametrize(
     ("change", "why"),
     [
@@ -148,16 +161,16 @@ def test_edits_from_end_to_end(write_files: Any, stub_judge: Any, tmp_path: Path
         ({"failures": [{"item": "i", "system": None, "metric": None, "error": "x"}]}, "1 results failed"),
     ],
 )
-def test_what_does_not_deserve_a_rank(inpainting_run: Path, change: dict[str, Any], why: str) -> None:
-    run = read_run(inpainting_run)
+def test_what_does_not_deserve_a_rank(loaded: LoadedResults, change: dict[str, Any], why: str) -> None:
+    run = loaded
     run.results.update(change)
     found = {row.system: row.unranked for row in records_of_run(run)}
     assert found["copy_past"] == why
     assert found["reference"] == "a control"
 
 
-def test_kinds_of_edit_and_leaking_systems_have_no_rank(inpainting_run: Path) -> None:
-    run = read_run(inpainting_run)
+def test_kinds_of_edit_and_leaking_systems_have_no_rank(loaded: LoadedResults) -> None:
+    run = loaded
     run.results["systems"]["copy_past"]["role"] = "leaking"
     found = {row.system: row.unranked for row in records_of_run(run)}
     assert found["copy_past"] == "it has seen the reference"
@@ -176,8 +189,8 @@ def test_a_run_without_kernels_has_the_ids_that_it_always_had(lyrics_run: Path) 
     assert ids["None"] == ids["['not recorded']"] != ids["['SkylakeX']"]
 
 
-def test_no_folder_of_a_machine_goes_to_a_board(inpainting_run: Path, tmp_path: Path) -> None:
-    for row in records_of_run(read_run(inpainting_run)):
+def test_no_folder_of_a_machine_goes_to_a_board(loaded: LoadedResults, tmp_path: Path) -> None:
+    for row in records_of_run(loaded):
         assert row.dataset == "tiny"
         assert str(tmp_path.parent.parent) not in json.dumps(dataclasses.asdict(row))
 

@@ -179,7 +179,7 @@ def test_screening_mends_what_careless_listeners_do() -> None:
     world = world_of("mushra", 20.0, careless=0.4)
     settings = ListeningSettings(type="mushra", listeners=20)
     rng, differences = np.random.default_rng(2), []
-    for _ in range(20):
+    for _ in range(8):
         found = evaluate_listening(simulate_listening_test(world, settings, rng=rng).tables, OF["mushra"])
         differences.append(
             [
@@ -193,10 +193,10 @@ def test_screening_mends_what_careless_listeners_do() -> None:
 
 
 def test_larger_tests_find_more() -> None:
-    small, large = plan_listening(world_of("rating", 0.4), ListeningSettings(), [4, 24], n_draws=40)
+    small, large = plan_listening(world_of("rating", 0.4), ListeningSettings(), [4, 20], n_draws=15)
     assert small.power < large.power
     assert small.width > large.width
-    assert (small.n_listeners, large.n_listeners, small.n_items) == (4, 24, 12)
+    assert (small.n_listeners, large.n_listeners, small.n_items) == (4, 20, 12)
     for sizes, draws in (([1], 5), ([], 5), ([4], 0)):
         with pytest.raises(InvalidInputError, match="sizes from 2 on"):
             plan_listening(world_of("rating", 0.4), ListeningSettings(), sizes, n_draws=draws)

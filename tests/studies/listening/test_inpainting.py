@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +20,23 @@ from music_evals.benchmark.tasks.inpainting.items import ItemSet, load_items
 from music_evals.benchmark.tasks.inpainting.systems import Role, System, baseline_system
 from music_evals.benchmark.tasks.preservation.pairs import pairs_in_manifest
 from music_evals.errors import CorruptRecordsError, InvalidInputError, MusicEvalsError, NoDataError, UnknownNameError
+from music_evals.studies.listening import inpainting
 from music_evals.studies.listening.inpainting import StudySettings, build_study
 from music_evals.studies.pairs import REFERENCE, read_pairs
 from music_evals.studies.stimuli import Study
 
 N_ITEMS = 12
+SAMPLE_RATE = 16_000
+"""Of what is played here: the melodies need no more."""
+
 REST = 129
+
+
+@pytest.fixture(autouse=True, scope="module")
+def lower_rate() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(inpainting, "SAMPLE_RATE", SAMPLE_RATE)
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -103,13 +114,13 @@ def test_the_gap_is_marked(study: Study) -> None:
 def test_what_sounds_is_what_the_records_hold(study: Study) -> None:
     """Outside of the gap all systems play the reference; within it a held note has its own pitch."""
     read = {pair.system: _samples(study, pair.estimate) for pair in study.pairs[:5]}
-    heard = slice(round(3.7 * 44100), round(5.9 * 44100))
+    heard = slice(round(3.7 * SAMPLE_RATE), round(5.9 * SAMPLE_RATE))
     for system, pitch in (("net best", 60), ("net sample", 62)):
         samples = read[system][heard]
         spectrum = np.abs(np.fft.rfft(samples * np.hanning(len(samples))))
-        strongest = np.argmax(spectrum) * 44100 / len(samples)
+        strongest = np.argmax(spectrum) * SAMPLE_RATE / len(samples)
         assert 12 * np.log2(strongest / 440) + 69 == pytest.approx(pitch, abs=0.1)
-    before = slice(0, round(3.5 * 44100))
+    before = slice(0, round(3.5 * SAMPLE_RATE))
     truth = read[REFERENCE][before]
     for system, samples in read.items():
         # each is levelled as a whole: what is left between them is one factor

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import math
+import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ import pytest
 import soundfile
 from tests.listeners import QUALITY, attend, claimed_sec, sent, submit
 
-from music_evals.studies.folders import Introduction, StudyFolder
+from music_evals.studies.folders import Introduction, StudyFolder, read_study_folder
 from music_evals.studies.listening.analysis import evaluate_listening
 from music_evals.studies.listening.answers import ListeningKey, ListeningTables
 from music_evals.studies.listening.build import build_listening_test, read_listening_key
@@ -44,12 +45,26 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "pairs.csv"
 
 
+@pytest.fixture(scope="module")
+def built(table: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
+    """Return the folder of a test with some settings, which nobody has answered; each is built once."""
+    made: dict[str, Path] = {}
+
+    def make(**settings: Any) -> Path:
+        if (name := repr(settings)) not in made:
+            made[name] = tmp_path_factory.mktemp("built") / "study"
+            chosen = ListeningSettings(**{"listeners": 16, "seed": 7, **settings})
+            build_listening_test(table, made[name], chosen, study="ours", introduction=TOLD, page=PAGE)
+        return made[name]
+
+    return make
+
+
 @pytest.fixture
-def build(table: Path, tmp_path: Path) -> Callable[..., tuple[StudyFolder, ListeningKey]]:
+def build(built: Callable[..., Path], tmp_path: Path) -> Callable[..., tuple[StudyFolder, ListeningKey]]:
     def make(**settings: Any) -> tuple[StudyFolder, ListeningKey]:
-        chosen = ListeningSettings(**{"listeners": 16, "seed": 7, **settings})
-        built = build_listening_test(table, tmp_path / "study", chosen, study="ours", introduction=TOLD, page=PAGE)
-        return built.study, read_listening_key(built.study.key)
+        study = read_study_folder(shutil.copytree(built(**settings), tmp_path / "study"))
+        return study, read_listening_key(study.key)
 
     return make
 

@@ -51,11 +51,11 @@ def test_expected_ratings_are_those_of_many_draws(kind: str) -> None:
     unit = 1 if kind == "rating" else 20
     effects = {"a": 4.2 * unit} | ({} if kind == "rating" else {"reference": 100.0, "anchor": 10.0})
     spreads = dict.fromkeys(("listener_sd", "item_sd", "taste_sd", "sound_sd", "rating_sd"), 0.5 * unit)
-    world = ListeningWorld(effects=effects, n_items=60, **spreads)
+    world = ListeningWorld(effects=effects, n_items=30, **spreads)
     rng = np.random.default_rng(3)
     means = []
     for _ in range(12):
-        settings = ListeningSettings(type=kind, listeners=20, checks=0)
+        settings = ListeningSettings(type=kind, listeners=10, checks=0)
         ratings = simulate_listening_test(world, settings, rng=rng).tables.ratings
         means.append(np.mean([row["rating"] for row in ratings if row["system"] == "a"]))
     error = np.std(means, ddof=1) / len(means) ** 0.5
@@ -64,7 +64,7 @@ def test_expected_ratings_are_those_of_many_draws(kind: str) -> None:
 
 
 def test_expected_shares_are_those_of_many_draws() -> None:
-    world = ListeningWorld(effects={"a": 0.4, "b": 0.0}, n_items=60, order_effect=0.5)
+    world = ListeningWorld(effects={"a": 0.4, "b": 0.0}, n_items=30, order_effect=0.5)
     rng, shares = np.random.default_rng(4), []
     for _ in range(12):
         chosen = simulate_listening_test(world, ListeningSettings(type="ab", listeners=20), rng=rng).tables.choices

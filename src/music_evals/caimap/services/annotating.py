@@ -13,7 +13,7 @@ from music_evals.caimap.domain import assignment, assurance, grades, ledger, str
 from music_evals.caimap.domain.description import check_description
 from music_evals.caimap.domain.listening import Listening, check_event, check_listening, listening_of
 from music_evals.caimap.domain.values import Description, Person, PlaybackEvent, Structure, Task
-from music_evals.caimap.services.study import StudyService, song_of, task_of
+from music_evals.caimap.services.study import StudyService, task_of
 from music_evals.caimap.services.tasks import OPEN, is_behind, is_read, release_idle, task_sec
 from music_evals.caimap.storage.store import retried
 from music_evals.caimap.storage.tables import EventRow, SongRow, TaskRow, WarningRow
@@ -94,14 +94,16 @@ def record(service: StudyService, who: int, number: int, reports: Sequence[Mappi
     """Write down playback events at the server's time, and return what they show so far."""
     with service.writing(who, "annotate") as (session, person):
         row = service.own_task(session, person, number)
-        _record(service, session, row, reports)
-        return listening_of(_events(session, row), song_of(service.song(session, row.song)).duration_sec)
+        duration = session.get_one(SongRow, row.song).content["duration_sec"]
+        _record(service, session, row, reports, duration)
+        return listening_of(_events(session, row), duration)
 
 
-def _record(service: StudyService, session: Session, row: TaskRow, reports: Sequence[Mapping[str, Any]]) -> None:
+def _record(
+    service: StudyService, session: Session, row: TaskRow, reports: Sequence[Mapping[str, Any]], duration: float
+) -> None:
     if row.state != "working" or row.opened is None:
         raise InvalidAnnotationError("this task is not being worked on", kind="not_working")
-    duration = song_of(service.song(session, row.song)).duration_sec
     count = session.scalar(
         select(func.count()).select_from(EventRow).where(EventRow.task == row.id, EventRow.attempt == row.attempt)
     )
@@ -132,7 +134,7 @@ def task_listening(service: StudyService, who: int, number: int) -> Listening:
     """Return what the events of a task show."""
     with service.reading(who, "ask") as (session, person):
         row = service.own_task(session, person, number)
-        return listening_of(_events(session, row), song_of(service.song(session, row.song)).duration_sec)
+        return listening_of(_events(session, row), session.get_one(SongRow, row.song).content["duration_sec"])
 
 
 def restart_listening(service: StudyService, who: int, number: int, version: int) -> None:
@@ -154,8 +156,8 @@ def save(service: StudyService, who: int, number: int, version: int, draft: Mapp
         if row.kind != "structure" and not (row.draft and any(event.kind == "write" for event in events)):
             # of this sitting: an earlier one may have got further
             position = events[-1].position_sec if events else 0.0
-            duration = song_of(service.song(session, row.song)).duration_sec
-            _record(service, session, row, [{"kind": "write", "position_sec": min(position, duration)}])
+            duration = session.get_one(SongRow, row.song).content["duration_sec"]
+            _record(service, session, row, [{"kind": "write", "position_sec": min(position, duration)}], duration)
             if "early_writing" in listening_of(_events(session, row), duration).problems:
                 raise InvalidAnnotationError("listen to the first 30 s of the song before you write", kind="early")
         service.move(session, row, "save", person)
@@ -184,7 +186,7 @@ def submit(service: StudyService, who: int, number: int, version: int, annotatio
     with service.writing(who, "annotate", locked=True) as (session, person):
         row = service.own_task(session, person, number, version)
         task_sec(service, session, row)  # where the clock went back, the task was opened as long before
-        duration = song_of(service.song(session, row.song)).duration_sec
+        duration = session.get_one(SongRow, row.song).content["duration_sec"]
         events = _events(session, row)
         if isinstance(annotation, Structure):
             _check_kind(row, "structure")

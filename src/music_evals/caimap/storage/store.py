@@ -148,19 +148,20 @@ def migrate(url: str, revision: str = "head") -> None:
     ``"head"`` is the newest; ``"-1"`` takes the last step back; ``"base"`` removes all tables and what they hold.
     Raises `UnreadableFileError` where a newer version made the tables.
     """
-    from alembic import command
-    from alembic.config import Config
-
     engine = _engine(url)
-    config = Config()
-    config.set_main_option("script_location", str(_MIGRATIONS))
     try:
         with engine.execution_options(writes=True).connect() as connection:
             if inspect(connection).has_table("alembic_version"):
-                check_schema(connection.scalar(text("SELECT version_num FROM alembic_version")), str(engine.url))
+                current = connection.scalar(text("SELECT version_num FROM alembic_version"))
+                if check_schema(current, str(engine.url)) and revision == "head":
+                    return
+            from alembic import command
+            from alembic.config import Config
+
+            config = Config()
+            config.set_main_option("script_location", str(_MIGRATIONS))
             config.attributes["connection"] = connection
-            is_back = revision == "base" or revision.startswith("-")
-            (command.downgrade if is_back else command.upgrade)(config, revision)
+            (command.downgrade if revision == "base" or revision.startswith("-") else command.upgrade)(config, revision)
             connection.commit()
     except DatabaseError as error:
         raise OutputError(f"the database cannot be opened ({error.orig})") from error
@@ -168,8 +169,8 @@ def migrate(url: str, revision: str = "head") -> None:
         engine.dispose()
 
 
-def check_schema(revision: str | None, where: str) -> None:
-    """Refuse tables of a revision that this version does not know; None where there are no tables.
+def check_schema(revision: str | None, where: str) -> bool:
+    """Tell whether tables are of the newest revision; None where there are no tables.
 
     Raises `UnreadableFileError`: a newer version made them.
     """
@@ -179,6 +180,7 @@ def check_schema(revision: str | None, where: str) -> None:
             f"{where}: written by a newer version of music_evals (schema {revision}; this one knows up to {known[-1]}) "
             "and left as it is; install the version that wrote it"
         )
+    return revision == known[-1]
 
 
 def sqlite_file(url: str) -> Path:

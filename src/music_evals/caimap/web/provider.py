@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import contextlib
+import functools
 import hmac
 import ipaddress
 import json
@@ -112,19 +113,11 @@ class Provider:
             from authlib.oauth2.rfc6749.parameters import prepare_grant_uri
             from authlib.oauth2.rfc7636 import create_s256_code_challenge
         endpoints, _ = await self._configuration()
-        return str(
-            prepare_grant_uri(
-                endpoints.authorization_endpoint,
-                self.client_id,
-                "code",
-                redirect_uri=self.redirect_uri,
-                scope=self.scopes,
-                state=keys.state,
-                nonce=keys.nonce,
-                code_challenge=create_s256_code_challenge(keys.verifier),
-                code_challenge_method="S256",
-            )
-        )
+        return str(prepare_grant_uri(
+            endpoints.authorization_endpoint, self.client_id, "code", redirect_uri=self.redirect_uri, scope=self.scopes,
+            state=keys.state, nonce=keys.nonce, code_challenge=create_s256_code_challenge(keys.verifier),
+            code_challenge_method="S256",
+        ))  # fmt: skip
 
     async def subject(self, code: str, keys: Keys) -> str:
         """Exchange the code that a browser brought back, and return who it stands for.
@@ -132,12 +125,9 @@ class Provider:
         Raises `ProviderError` where the code is not taken, or the ID token breaks a rule or is signed by no known key.
         """
         parameters = {
-            "grant_type": "authorization_code",
-            "code": code,
-            "redirect_uri": self.redirect_uri,
-            "client_id": self.client_id,
-            "code_verifier": keys.verifier,
-        }
+            "grant_type": "authorization_code", "code": code, "redirect_uri": self.redirect_uri,
+            "client_id": self.client_id, "code_verifier": keys.verifier,
+        }  # fmt: skip
         # RFC 6749, section 2.3.1: both are form-encoded first
         client = quote(self.client_id, safe=""), quote(self._client_secret, safe="")
         endpoints, known_keys = await self._configuration()
@@ -281,17 +271,25 @@ def _shown(value: Any) -> str:
     return repr(value)[:_MAX_SHOWN]
 
 
+@functools.cache
+def _certificates(*, trust_env: bool) -> Any:
+    """Read the certificates that are trusted once: that takes longer than a request, and everybody waits."""
+    import httpx2
+
+    return httpx2.create_ssl_context(trust_env=trust_env)
+
+
 async def _request_json(method: str, url: str, **content: Any) -> dict[str, Any]:
     """Send a request to the provider, and return the JSON object of its response."""
     with importing("caimap", "sign-in with Hugging Face"):
         import httpx2
     headers = {"Accept": "application/json", "Accept-Encoding": "identity"}
-    body = bytearray()
+    body, trust_env = bytearray(), not is_loopback(url)  # no proxy stands between us and ourselves
+    certificates = _certificates(trust_env=trust_env)
     try:
         async with (
             asyncio.timeout(TIMEOUT_SEC),  # the library's own time-outs begin anew with each byte
-            # no proxy stands between us and ourselves
-            httpx2.AsyncClient(timeout=TIMEOUT_SEC, follow_redirects=False, trust_env=not is_loopback(url)) as client,
+            httpx2.AsyncClient(verify=certificates, timeout=TIMEOUT_SEC, trust_env=trust_env) as client,
             client.stream(method, url, headers=headers, **content) as response,
         ):
             async for piece in response.aiter_raw():

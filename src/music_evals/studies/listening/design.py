@@ -130,10 +130,8 @@ class _Block:
     def _sides(self, item: int, variant: int, count: int, turn: int) -> tuple[int, ...]:
         """Return the order of the sounds of a trial: those of `count` turns put each sound at each place once."""
         if turn % count == 0 or (item, variant) not in self._orders:
-            order = self.rng.permutation(count)
-            self._orders[item, variant] = [
-                tuple(np.roll(order, shift).tolist()) for shift in self.rng.permutation(count)
-            ]
+            order, shifts = (self.rng.permutation(count).tolist() for _ in range(2))
+            self._orders[item, variant] = [(*order[-shift:], *order[:-shift]) for shift in shifts]
         return self._orders[item, variant][turn % count]
 
 
