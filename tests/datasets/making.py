@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import runpy
 import sys
 from pathlib import Path
@@ -11,7 +10,6 @@ import numpy as np
 import pytest
 
 from music_evals.annotations import DRUMS, KeySignature, Score, TimeSignature, Tokens
-from music_evals.datasets.bach_corpus import read_chorale
 from music_evals.symbolic.midi import save_midi
 from music_evals.symbolic.notes import make_notes
 
@@ -21,10 +19,6 @@ def run_script(script: Path, *words: object) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sys, "argv", [str(script), *map(str, words)])
         runpy.run_path(str(script), run_name="__main__")
-
-
-read_once = functools.cache(read_chorale)
-"""Chorales by name, for all modules: music21 takes half a second for one."""
 
 
 SCALE = (0, 2, 4, 5, 7, 9, 11)

@@ -2,7 +2,6 @@ import zipfile
 
 import numpy as np
 import pytest
-from tests.datasets.making import read_once
 
 from music_evals.datasets.bach_corpus import chorale_paths, encoder_credit, read_chorale
 from music_evals.errors import UnknownNameError
@@ -26,7 +25,7 @@ def test_the_corpus_has_408_compressed_chorales():
 # With repeats, without, with a grace note, in 3/2, with two metres.
 @pytest.mark.parametrize("name", ["bwv269", "bwv10.7", "bwv299", "bwv36.4-2"])
 def test_the_midi_route_agrees_with_the_page(name):
-    chorale = read_once(name)
+    chorale = read_chorale(name)
     tick = chorale.score.ticks_per_quarter
     for index, expected in enumerate(page_of(name)):
         voice = chorale.score.voice(index)
@@ -36,7 +35,7 @@ def test_the_midi_route_agrees_with_the_page(name):
 
 def test_facts_of_a_chorale_with_a_pickup_and_a_repeat():
     # BWV 269, Aus meines Herzens Grunde: G major, 3/4, upbeat of a quarter, 20 bars on the page, the Stollen twice.
-    chorale = read_once("bwv269")
+    chorale = read_chorale("bwv269")
     assert chorale.score.voices == ("Soprano", "Alto", "Tenor", "Bass")
     assert (chorale.key_fifths, chorale.mode, chorale.time_signature, chorale.pickup_quarters) == (1, "major", "3/4", 1)
     assert chorale.time_signatures == {"3/4"}
@@ -48,7 +47,7 @@ def test_facts_of_a_chorale_with_a_pickup_and_a_repeat():
 
 def test_a_minor_chorale_without_a_pickup():
     # BWV 10.7, Magnificat, German tone: two flats, G minor, starts on a full bar.
-    chorale = read_once("bwv10.7")
+    chorale = read_chorale("bwv10.7")
     assert (chorale.key_fifths, chorale.mode, chorale.time_signature, chorale.pickup_quarters) == (
         -2,
         "minor",
@@ -58,7 +57,7 @@ def test_a_minor_chorale_without_a_pickup():
 
 
 def test_voices_are_monophonic_in_the_source():
-    voice = read_once("bwv299").score.voice(0)
+    voice = read_chorale("bwv299").score.voice(0)
     ends = voice["onset_tick"] + voice["duration_tick"]
     assert (ends[:-1] <= voice["onset_tick"][1:]).all()
     assert (np.diff(voice["onset_tick"]) > 0).all()

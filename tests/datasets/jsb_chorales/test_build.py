@@ -2,7 +2,6 @@ import json
 
 import numpy as np
 import pytest
-from tests.datasets.making import read_once
 
 from music_evals.annotations import KeySignature, Score, TimeSignature
 from music_evals.datasets.bach_corpus import Chorale, Measure, chorale_list, chorale_paths, read_chorale, read_listed
@@ -164,7 +163,7 @@ def test_sampled_songs_are_rebuilt_row_by_row(folder):
     stored = {split: parquet_rows(folder, "musib", split) for split in ("train", "validation", "test")}
     training = training_content([np.array([row["tokens"] for row in stored["train"]], dtype=np.uint8)])
     for name in ("bwv10.7", "bwv248.64-s", "bwv299", "bwv362", "bwv36.4-2", "bwv386"):
-        piece = musib_piece(read_once(name))
+        piece = musib_piece(read_chorale(name))
         expected = [row for row in stored[piece.split] if row["song"] == name]
         assert expected
         assert list(song_rows(piece, training)) == expected
@@ -172,7 +171,7 @@ def test_sampled_songs_are_rebuilt_row_by_row(folder):
 
 def test_a_strict_song_is_rebuilt_row_by_row(folder):
     pytest.importorskip("music21", reason="the corpus comes with music21 (extra: symbolic)")
-    piece = strict_piece(read_once("bwv121.6"))
+    piece = strict_piece(read_chorale("bwv121.6"))
     expected = [row for row in parquet_rows(folder, "strict_4_4", "train") if row["song"] == "bwv121.6"]
     assert list(song_rows(piece, NOTHING)) == expected
 
