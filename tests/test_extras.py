@@ -67,14 +67,14 @@ EVERYTHING = [package for packages in EXTRAS.values() for package in packages if
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
 
-@pytest.fixture
-def run(tmp_path: Path) -> Run:
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     """Run Python in the repository's root without some packages."""
-    (tmp_path / "hide").mkdir()
-    (tmp_path / "hide" / "sitecustomize.py").write_text(HIDE, encoding="utf-8")
+    hide = tmp_path_factory.mktemp("hide")
+    (hide / "sitecustomize.py").write_text(HIDE, encoding="utf-8")
 
     def start(*arguments: str, hidden: Sequence[str] = EVERYTHING) -> subprocess.CompletedProcess[str]:
-        environment = {**os.environ, "HIDDEN_PACKAGES": ",".join(hidden), "PYTHONPATH": str(tmp_path / "hide")}
+        environment = {**os.environ, "HIDDEN_PACKAGES": ",".join(hidden), "PYTHONPATH": str(hide)}
         command = [sys.executable, *arguments]
         return subprocess.run(
             command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False, timeout=300
@@ -83,9 +83,10 @@ def run(tmp_path: Path) -> Run:
     return start
 
 
-@pytest.fixture
-def scores(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def scores(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two folders of one score each, original and edit."""
+    tmp_path = tmp_path_factory.mktemp("scores")
     for number, side in enumerate(("original", "edited")):
         (tmp_path / side).mkdir()
         pitches = np.random.default_rng(number).integers(60, 72, 32)
@@ -143,19 +144,43 @@ print(json.dumps(ended))
 """
 
 
-def test_verbs_end_in_one_line(run: Run, scores: Path) -> None:
-    """One of them as users start it, and all in one process, which spares eleven starts."""
+DEFAULTS = "preserve --reference {scores}/original --estimate {scores}/edited --resamples 20"
+JUDGED = (
+    "inpainting --dataset jsb_chorales --config musib --limit 2 --seeds 1 --baselines silence --resamples 20",
+    "discrepancy --dataset caimd --config demo --encoder char-ngrams --permutations 10",
+)
+LISTED = ("list tasks", "list models", "completion bash", "examples {scores}/examples")
+
+
+@pytest.fixture(scope="module")
+def ended(run: Run, scores: Path) -> dict[str, tuple[int, str, str]]:
+    """All commands in one process, which spares 18 starts: the code of each, and what it printed on both streams."""
     (scores / "none.jsonl").touch()
-    out = ["--out", str(scores / "out")]
-    commands = {command: [*command.format(scores=scores).split(), *out] for command in VERBS}
-    ended = dict(zip(VERBS, run_verbs(run, [*commands.values()]), strict=True))
-    for command, (code, stdout, stderr) in ended.items():
-        assert_one_line(subprocess.CompletedProcess(command, code, stdout, stderr), VERBS[command])
+    commands = {command: words_of(command, scores) for command in (*VERBS, DEFAULTS, *JUDGED, *LISTED)}
+    together = run("-c", RUN_VERBS, json.dumps([*commands.values()]))
+    assert together.returncode == 0, together.stderr
+    found = [(code, out, err) for code, out, err in json.loads(together.stdout)]
+    return dict(zip(commands, found, strict=True))
+
+
+def words_of(command: str, scores: Path) -> list[str]:
+    """Return a command with the folder that it writes, where it writes one."""
+    words = command.format(scores=scores).split()
+    if command in LISTED:
+        return words
+    return [*words, "--out", str(scores / ("out" if command in VERBS else f"out_of_{words[0]}"))]
+
+
+def test_verbs_end_in_one_line(run: Run, scores: Path, ended: dict[str, tuple[int, str, str]]) -> None:
+    """One of them as users start it, and all in one process."""
+    for command, extra in VERBS.items():
+        code, stdout, stderr = ended[command]
+        assert_one_line(subprocess.CompletedProcess(command, code, stdout, stderr), extra)
         assert code == 2, command
         if command in TOGETHER:
             assert stderr.endswith(f'pip install -e ".[{TOGETHER[command]}]")\n'), stderr
     first = next(iter(VERBS))
-    alone = run("-m", "music_evals.cli", *commands[first])
+    alone = run("-m", "music_evals.cli", *words_of(first, scores))
     assert (alone.returncode, alone.stdout, alone.stderr) == ended[first]
     assert not (scores / "out").exists()
 
@@ -183,37 +208,27 @@ def test_recordings_need_their_extractors_before_any_work(run: Run, tmp_path: Pa
     assert not (tmp_path / "out").exists()
 
 
-def test_what_a_default_cannot_draw_is_left_out_with_a_remark(run: Run, scores: Path) -> None:
+def test_what_a_default_cannot_draw_is_left_out_with_a_remark(
+    scores: Path, ended: dict[str, tuple[int, str, str]]
+) -> None:
     """Scores are compared without any extra."""
-    sides = ["--reference", f"{scores}/original", "--estimate", f"{scores}/edited"]
-    ended = run("-m", "music_evals.cli", "preserve", *sides, "--resamples", "20", "--out", str(scores / "out"))
-    assert ended.returncode == 0, ended.stderr
-    [remark] = [line for line in ended.stderr.splitlines() if line.startswith("note: report.html was left out")]
+    code, _, stderr = ended[DEFAULTS]
+    assert code == 0, stderr
+    [remark] = [line for line in stderr.splitlines() if line.startswith("note: report.html was left out")]
     assert "matplotlib>=" in remark
-    assert {path.name for path in (scores / "out").iterdir()} == {"records", "results.json", "table.md"}
+    assert {path.name for path in (scores / "out_of_preserve").iterdir()} == {"records", "results.json", "table.md"}
 
 
-def run_verbs(run: Run, commands: Sequence[Sequence[str]]) -> list[tuple[int, str, str]]:
-    """Run verbs in one process; return the code of each, and what it printed on both streams."""
-    together = run("-c", RUN_VERBS, json.dumps(commands))
-    assert together.returncode == 0, together.stderr
-    return [(code, out, err) for code, out, err in json.loads(together.stdout)]
-
-
-def test_contexts_and_tags_are_judged_without_any_extra(run: Run, tmp_path: Path) -> None:
-    verbs = (
-        "inpainting --dataset jsb_chorales --config musib --limit 2 --seeds 1 --baselines silence --resamples 20",
-        "discrepancy --dataset caimd --config demo --encoder char-ngrams --permutations 10",
-    )
-    commands = [[*verb.split(), "--out", str(tmp_path / verb.split()[0])] for verb in verbs]
-    for code, _, stderr in run_verbs(run, commands):
+def test_contexts_and_tags_are_judged_without_any_extra(ended: dict[str, tuple[int, str, str]]) -> None:
+    for command in JUDGED:
+        code, _, stderr = ended[command]
         assert code == 0, stderr
         assert "was left out: a picture needs the package 'matplotlib'" in stderr
 
 
-def test_what_there_is_is_listed_without_any_extra(run: Run, tmp_path: Path) -> None:
-    commands = [["list", "tasks"], ["list", "models"], ["completion", "bash"], ["examples", str(tmp_path)]]
-    for code, stdout, stderr in run_verbs(run, commands):
+def test_what_there_is_is_listed_without_any_extra(ended: dict[str, tuple[int, str, str]]) -> None:
+    for command in LISTED:
+        code, stdout, stderr = ended[command]
         assert code == 0, stderr
         assert stdout
 

@@ -206,12 +206,9 @@ class TestFingerprints:
     def test_another_process_finds_the_same(self, web):
         url = f"{web.url}/music/a.wav"
         code = f"from music_evals.locations import *; print(*fingerprints([location({url!r})]).values())"
-        for seed in ("1", "2"):
-            environment = {**os.environ, "PYTHONHASHSEED": seed}
-            told = subprocess.run(
-                [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
-            )
-            assert told.stdout.strip() == fingerprint(url)
+        environment = {**os.environ, "PYTHONHASHSEED": "1"}
+        told = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+        assert told.stdout.strip() == fingerprint(url)
 
     def test_many_of_one_folder_are_asked_for_at_once(self, monkeypatch):
         system = fsspec.filesystem("memory")

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import platform
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 import threadpoolctl
@@ -16,54 +19,54 @@ from music_evals.numerics import kernels, n_cores, n_threads, one_thread
 
 HASWELL = "Haswell"  # kernels of OpenBLAS that round a sum in another order where it is cut in two
 
-# Every number that is recorded and that a product of matrices or a network goes into, with 1 thread and with 4.
-NUMBERS = """
-import hashlib, json
-import numpy as np, scipy.linalg, torch
-from threadpoolctl import threadpool_info, threadpool_limits
-from music_evals.annotations import FEATURES, StructureFrames
-from music_evals.audio.extraction import extract
-from music_evals.audio.io import load_audio
-from music_evals.metrics.semantics import cosine_matrix
-from music_evals.metrics.structure import ssm_correlation
-from music_evals.models.anticipation_rnn import AnticipationRNN, AnticipationRNNConfig
 
-rng = np.random.default_rng(0)
-RATE = 22050
-times = np.arange(30 * RATE) / RATE
-steps = np.array([0, 4, 7, 12, 5, 9])[(2 * times).astype(int) % 6]
-noisy = np.sin(2 * np.pi * 220 * 2 ** (steps / 12) * times) + 0.05 * rng.standard_normal(len(times))
-sides = [StructureFrames(rng.random((13, 1501)), 0.2) for _ in range(2)]
-vectors = rng.standard_normal((2, 301, 257)).astype(np.float32)
-vectors /= np.linalg.norm(vectors, axis=2, keepdims=True)
-torch.manual_seed(0)
-model = AnticipationRNN(AnticipationRNNConfig())
-contexts = rng.integers(40, 90, (17, 384)).astype(np.uint8)
+def all_digests(seconds: int) -> dict[str, Any]:
+    """Every number that is recorded and that a product of matrices or a network goes into, with 1 thread and with 4."""
+    import numpy as np
+    import torch
 
-def audio():
-    found = extract(load_audio(noisy, rate=RATE))
-    for name in FEATURES:
-        for field, array in getattr(found, name).to_arrays().items():
-            yield f"{name}.{field}", array
+    from music_evals.annotations import FEATURES, StructureFrames
+    from music_evals.audio.extraction import extract
+    from music_evals.audio.io import load_audio
+    from music_evals.metrics.semantics import cosine_matrix
+    from music_evals.metrics.structure import ssm_correlation
+    from music_evals.models.anticipation_rnn import AnticipationRNN, AnticipationRNNConfig
 
-def numbers():
-    yield from audio()
-    found = extract(load_audio(noisy, rate=RATE), ["chroma"], backends={"chroma": "librosa_cqt"})
-    yield "official chroma", found.chroma.frames
-    yield "ssm_correlation", np.array(ssm_correlation(*sides))
-    yield "cosines", cosine_matrix(*vectors)
-    yield "nll", model.nll(contexts)
-    yield "middles", model.inpaint(contexts, rng=np.random.default_rng(0))
+    rng, rate = np.random.default_rng(0), 22050
+    times = np.arange(seconds * rate) / rate
+    steps = np.array([0, 4, 7, 12, 5, 9])[(2 * times).astype(int) % 6]
+    noisy = np.sin(2 * np.pi * 220 * 2 ** (steps / 12) * times) + 0.05 * rng.standard_normal(len(times))
+    sides = [StructureFrames(rng.random((13, 1501)), 0.2) for _ in range(2)]
+    vectors = rng.standard_normal((2, 301, 257)).astype(np.float32)
+    vectors /= np.linalg.norm(vectors, axis=2, keepdims=True)
+    torch.manual_seed(0)
+    model = AnticipationRNN(AnticipationRNNConfig())
+    contexts = rng.integers(40, 90, (17, 384)).astype(np.uint8)
 
-found = {}
-for n_threads in (1, 4):
-    torch.set_num_threads(n_threads)
-    with threadpool_limits(n_threads):
-        for name, array in numbers():
-            found.setdefault(name, []).append(hashlib.sha256(np.ascontiguousarray(array).tobytes()).hexdigest()[:8])
-cores = sorted({library["architecture"] for library in threadpool_info() if "architecture" in library})
-print(json.dumps({"cores": cores, "numbers": found}))
-"""
+    def numbers() -> Iterator[tuple[str, Any]]:
+        features = extract(load_audio(noisy, rate=rate))
+        for name in FEATURES:
+            for field, array in getattr(features, name).to_arrays().items():
+                yield f"{name}.{field}", array
+        official = extract(load_audio(noisy, rate=rate), ["chroma"], backends={"chroma": "librosa_cqt"})
+        yield "official chroma", official.chroma.frames
+        yield "ssm_correlation", np.array(ssm_correlation(*sides))
+        yield "cosines", cosine_matrix(*vectors)
+        yield "nll", model.nll(contexts)
+        yield "middles", model.inpaint(contexts, rng=np.random.default_rng(0))
+
+    digests: dict[str, list[str]] = {}
+    before = torch.get_num_threads()
+    for number in (1, 4):
+        torch.set_num_threads(number)
+        with threadpoolctl.threadpool_limits(number):
+            for name, array in numbers():
+                digest = hashlib.sha256(np.ascontiguousarray(array).tobytes()).hexdigest()[:8]
+                digests.setdefault(name, []).append(digest)
+    torch.set_num_threads(before)
+    libraries = threadpoolctl.threadpool_info()
+    cores = sorted({library["architecture"] for library in libraries if "architecture" in library})
+    return {"cores": cores, "numbers": digests}
 
 
 def blas_threads() -> set[int]:
@@ -72,14 +75,18 @@ def blas_threads() -> set[int]:
 
 @pytest.mark.parametrize("kernel", [None, pytest.param(HASWELL, marks=pytest.mark.slow)])
 def test_the_number_of_threads_changes_no_number(kernel: str | None) -> None:
-    """In a process of its own: kernels are chosen when the library is loaded."""
-    environment = {key: value for key, value in os.environ.items() if not key.endswith("_NUM_THREADS")}
-    environment |= {"OPENBLAS_CORETYPE": kernel} if kernel else {}
-    done = subprocess.run(
-        [sys.executable, "-c", NUMBERS], env=environment, capture_output=True, text=True, check=False, timeout=300
-    )
-    assert done.returncode == 0, done.stderr
-    told = json.loads(done.stdout)
+    """Other kernels in a process of their own: they are chosen when the library is loaded."""
+    if kernel:
+        environment = {key: value for key, value in os.environ.items() if not key.endswith("_NUM_THREADS")}
+        environment |= {"OPENBLAS_CORETYPE": kernel, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+        code = "import json; from tests.test_numerics import all_digests; print(json.dumps(all_digests(30)))"
+        done = subprocess.run(
+            [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False, timeout=300
+        )
+        assert done.returncode == 0, done.stderr
+        told = json.loads(done.stdout)
+    else:
+        told = all_digests(10)
     if kernel and told["cores"]:  # no name where NumPy was built on another library than OpenBLAS
         assert told["cores"] == [kernel]
     assert {"chords.labels", "official chroma", "ssm_correlation", "cosines", "nll", "middles"} <= told[

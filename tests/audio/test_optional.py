@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import json
 import tempfile
 from pathlib import Path
 
@@ -47,18 +46,22 @@ class TestWhatMadmomIsGiven:
     def given(self, tmp_path, monkeypatch):
         """Return a function that says how the worker would find a recording: samples, rate and subtype."""
         script = (
-            "import json, sys, soundfile\n"
-            "samples, rate = soundfile.read(sys.argv[2], dtype='float64')\n"
-            "print(json.dumps([[0.0, 1.0, json.dumps([sys.argv[1], list(samples), rate, soundfile.info("
-            "sys.argv[2]).subtype])]]))"
+            f"import json, shutil, sys; shutil.copy(sys.argv[2], {str(tmp_path / 'given.wav')!r})\n"
+            "print(json.dumps([[0.0, 1.0, sys.argv[1]]]))"
         )
         (tmp_path / "workers").mkdir()
         (tmp_path / "workers" / "madmom_worker.py").write_text(script)
         monkeypatch.setattr(process, "__file__", str(tmp_path / "process.py"))
         monkeypatch.setenv("MUSIC_EVALS_CACHE", str(tmp_path))  # madmom has no environment of its own there
         monkeypatch.setattr(madmom, "ffmpeg_version", lambda: "1.0")
-        monkeypatch.setattr(madmom, "Chords", lambda _, labels: json.loads(labels[0]))
-        return lambda audio: madmom.recognise_chords(audio.at_rate(44100))
+        monkeypatch.setattr(madmom, "Chords", lambda _, labels: labels[0])
+
+        def give(audio):
+            task = madmom.recognise_chords(audio.at_rate(44100))
+            samples, rate = soundfile.read(tmp_path / "given.wav", dtype="float64")
+            return task, samples, rate, soundfile.info(tmp_path / "given.wav").subtype
+
+        return give
 
     @pytest.mark.parametrize("rate", [16000, 44100, 48000])
     def test_a_file_of_16_bits_is_given_as_it_is(self, tmp_path, given, rng, rate):
@@ -67,7 +70,7 @@ class TestWhatMadmomIsGiven:
         audio = load_audio(tmp_path / "take.wav", policy=AudioPolicy(peak_normalise=False))
         task, samples, found_rate, subtype = given(audio)
         assert (task, found_rate, subtype) == ("chords", rate, "PCM_16")
-        np.testing.assert_array_equal(np.array(samples) * 2**15, values)
+        np.testing.assert_array_equal(samples * 2**15, values)
 
     @pytest.mark.parametrize("top", [0.3, 1.5])
     def test_what_16_bits_do_not_hold_is_given_as_floats(self, tmp_path, given, rng, top):
@@ -82,7 +85,7 @@ class TestWhatMadmomIsGiven:
         values = rng.integers(-32000, 32000, 300).astype(np.int16)
         _, samples, rate, subtype = given(load_audio(values, rate=8000, policy=AudioPolicy(peak_normalise=False)))
         assert (rate, subtype) == (8000, "PCM_16")
-        np.testing.assert_array_equal(np.array(samples) * 2**15, values)
+        np.testing.assert_array_equal(samples * 2**15, values)
 
     def test_without_ffmpeg_nothing_else_resamples(self, tmp_path, given, monkeypatch):
         monkeypatch.setattr(madmom, "ffmpeg_version", lambda: "")

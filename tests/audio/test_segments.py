@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import mir_eval
 import numpy as np
 import pytest
@@ -33,6 +35,7 @@ def struck(midi: float, seconds: float, n_harmonics: int) -> np.ndarray:
     return wave * np.minimum(1, time / 0.01) * np.exp(-2 * time / seconds)
 
 
+@functools.cache
 def section(kind: str, *, semitones: int = 0, n_harmonics: int = 0) -> np.ndarray:
     """Four bars of chords, struck once, twice or four times a bar, and a melody grown from the kind's name."""
     chords, own_harmonics, strokes = SECTIONS[kind]

@@ -89,7 +89,7 @@ import numpy as np
 from music_evals.pipelines.preservation import evaluate_preservation
 from music_evals.audio.io import load_audio
 rng = np.random.default_rng(0)
-audio = load_audio(rng.standard_normal(12 * 22050), rate=22050)
+audio = load_audio(rng.standard_normal(6 * 22050), rate=22050)
 evaluate_preservation([audio], [audio], companions=True)
 print(sorted({"librosa", "numba", "llvmlite", "datasets", "torch"} & set(sys.modules)))
 """

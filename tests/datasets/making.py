@@ -1,14 +1,25 @@
-"""Melodies of our own for the tests of folk tunes and corpora, as tokens, scores and files."""
+"""Melodies of our own for the tests of data sets, as tokens, scores and files; their scripts in this process."""
 
 from __future__ import annotations
 
+import runpy
+import sys
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from music_evals.annotations import DRUMS, KeySignature, Score, TimeSignature, Tokens
 from music_evals.symbolic.midi import save_midi
 from music_evals.symbolic.notes import make_notes
+
+
+def run_script(script: Path, *words: object) -> None:
+    """Run a `build.py` as `python build.py words...` does, but for the start of a process."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "argv", [str(script), *map(str, words)])
+        runpy.run_path(str(script), run_name="__main__")
+
 
 SCALE = (0, 2, 4, 5, 7, 9, 11)
 

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from tests.datasets.making import melody, quarter_tokens
 
+from music_evals.datasets import families
 from music_evals.datasets.families import (
     ANY_OFFSET,
     BAR_LINES,
-    COMMON,
     find_families,
     overlap,
     pair_overlaps,
@@ -64,15 +64,16 @@ def test_a_family_is_linked_through_others() -> None:
     assert find_families([quarter_tokens(first), quarter_tokens(last)]) == [0, 1]
 
 
-def test_any_number_of_settings_are_one_family_and_a_common_phrase_makes_none() -> None:
+def test_any_number_of_settings_are_one_family_and_a_common_phrase_makes_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(families, "COMMON", 20)  # of 100
     phrase = melody(31, 2)
     settings = []
-    for number in range(COMMON + 20):  # each in another key, and with one other note
+    for number in range(40):  # each in another key, and with one other note
         pitches = [pitch + number % 12 for pitch in phrase + melody(30, 18)]
         pitches[number % len(pitches)] += 1
         settings.append(quarter_tokens(pitches))
     assert set(find_families(settings)) == {0}
-    others = [quarter_tokens(phrase + melody(100 + number, 18)) for number in range(COMMON + 20)]
+    others = [quarter_tokens(phrase + melody(100 + number, 18)) for number in range(40)]
     assert find_families(others) == list(range(len(others)))
     mixed = [voice for pair in zip(settings, others, strict=True) for voice in pair]  # no two settings side by side
     assert find_families(mixed) == [0 if number % 2 == 0 else number for number in range(len(mixed))]

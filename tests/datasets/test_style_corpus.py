@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -19,9 +20,12 @@ from music_evals.symbolic.piece_rows import score_of_row
 SPLITS = ("train", "validation", "test")
 
 
-@pytest.fixture(autouse=True)
-def _cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MUSIC_EVALS_CACHE", str(tmp_path_factory.mktemp("cache")))
+@pytest.fixture(scope="module", autouse=True)
+def _cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """One for all: what was read once is read no more."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("MUSIC_EVALS_CACHE", str(tmp_path_factory.mktemp("cache")))
+        yield
 
 
 @pytest.fixture
@@ -67,7 +71,9 @@ def test_piano_and_bass_by_name_and_program(folder: Path, tmp_path: Path) -> Non
 
 def test_roles_by_the_names_that_are_given(folder: Path, tmp_path: Path) -> None:
     roles = {"bass": ["tuba"], "piano": ()}
-    corpus = build_style_corpus(StyleCorpusSettings(folder, tmp_path / "out", "brass", roles=roles, split="1:0:0"))
+    corpus = build_style_corpus(
+        StyleCorpusSettings(folder, tmp_path / "out", "brass", roles=roles, split="1:0:0", workers=1)
+    )
     (row,) = load_split(corpus.folder, "default", "train")
     assert (row["name"], row["voices"]) == ("no_bass.mid", ["bass", "piano"])
     assert set(corpus.left_out) >= {"piece00.mid", "again.mid"}
@@ -75,7 +81,7 @@ def test_roles_by_the_names_that_are_given(folder: Path, tmp_path: Path) -> None
 
 def test_a_melody_is_named_in_its_row(folder: Path, tmp_path: Path) -> None:
     roles = {"melody": (), "piano": ()}
-    settings = StyleCorpusSettings(folder, tmp_path / "out", "songs", roles=roles, ticks_per_quarter=12)
+    settings = StyleCorpusSettings(folder, tmp_path / "out", "songs", roles=roles, ticks_per_quarter=12, workers=1)
     corpus = build_style_corpus(settings)
     row = load_split(corpus.folder, "default", "train")[0]
     assert row["melody"] == row["voices"][0] == "melody"
@@ -83,12 +89,12 @@ def test_a_melody_is_named_in_its_row(folder: Path, tmp_path: Path) -> None:
 
 
 def test_a_second_run_reads_nothing_and_leaves_nothing_of_the_first(folder: Path, tmp_path: Path) -> None:
-    first = build_style_corpus(StyleCorpusSettings(folder, tmp_path / "out", "mine"))
+    first = build_style_corpus(StyleCorpusSettings(folder, tmp_path / "out", "mine", workers=1))
     before = (first.folder / "manifest.json").read_text()
     assert (first.folder / "data/default/test-00000-of-00001.parquet").is_file()
-    again = build_style_corpus(StyleCorpusSettings(folder, tmp_path / "out", "mine"))
+    again = build_style_corpus(StyleCorpusSettings(folder, tmp_path / "out", "mine", workers=1))
     assert (again.folder / "manifest.json").read_text() == before
-    build_style_corpus(StyleCorpusSettings(folder, tmp_path / "out", "mine", split="1:0:0"))
+    build_style_corpus(StyleCorpusSettings(folder, tmp_path / "out", "mine", split="1:0:0", workers=1))
     assert [path.name for path in (first.folder / "data/default").iterdir()] == ["train-00000-of-00001.parquet"]
 
 
@@ -117,6 +123,8 @@ def test_the_library_of_data_sets_hands_out_no_earlier_corpus(folder: Path, tmp_
     from datasets import load_dataset
 
     for name, roles in (("one", ["piano"]), ("two", ["bass"])):
-        build_style_corpus(StyleCorpusSettings(folder, tmp_path / name / "out", "mine", roles=dict.fromkeys(roles, ())))
+        build_style_corpus(
+            StyleCorpusSettings(folder, tmp_path / name / "out", "mine", roles=dict.fromkeys(roles, ()), workers=1)
+        )
         rows = load_dataset(str(tmp_path / name / "out"), "default", split="train")
         assert rows[0]["voices"] == roles

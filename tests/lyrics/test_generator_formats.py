@@ -245,11 +245,11 @@ HOSTILE = ["\n", "\\", " ", "Verse:", " x1", "<think>", "```\n", "["]
 
 @pytest.mark.parametrize("piece", HOSTILE)
 def test_time_grows_with_the_length(piece: str) -> None:
-    """A quadratic step takes minutes at this length."""
-    text = piece * (100_000 // len(piece)) + "x"
+    """A quadratic step takes half a minute at this length."""
+    text = piece * (40_000 // len(piece)) + "x"
     start = time.process_time()
     find_format(text)
     normalise_lyrics(text)
     with contextlib.suppress(InvalidLyricsError):
         read_as(text, "lrc")
-    assert time.process_time() - start < 60
+    assert time.process_time() - start < 15

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from music_evals.errors import MissingBackendError, UnknownNameError, UnsupportedTypeError
@@ -86,7 +86,7 @@ def compare_with_oracle(lines: list[str]) -> None:
 
 
 def test_words_and_readings_are_those_of_jieba_and_pypinyin() -> None:
-    compare_with_oracle(POEMS + random_lines(1000))  # 15,000 with `slow`
+    compare_with_oracle(POEMS + random_lines(300))  # 15,000 with `slow`
 
 
 @pytest.mark.slow
@@ -117,7 +117,6 @@ def tokenizer(tmp_path_factory: pytest.TempPathFactory) -> Any:
 characters = st.sampled_from("".join(POEMS) + SPECIAL) | st.characters(min_codepoint=0x4E00, max_codepoint=0x9FFF)
 
 
-@settings(max_examples=400)
 @given(st.text(characters, max_size=14), st.characters(min_codepoint=0x4E00, max_codepoint=0x9FFF))
 @example("穿上T", "恤")
 @example("", "\u9fff")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
@@ -41,7 +41,6 @@ def test_interval_divergence_of_one_empty_side_is_largest_and_of_two_undefined()
         assert np.isnan(melodic_intervals.interval_divergence([[60, R]], [[R, 60]]))
 
 
-@settings(deadline=None, max_examples=50)
 @given(hnp.arrays(np.uint8, (2, 3, 24), elements=tokens), st.integers(-60, 0))
 def test_laws_of_interval_divergence(sides: np.ndarray, semitones: int) -> None:
     sides[..., :2] = 60, 64  # an interval on each side
@@ -85,7 +84,6 @@ def test_repeated_note_rate_is_undefined_without_two_notes() -> None:
     np.testing.assert_array_equal(rates, [1, np.nan, np.nan])
 
 
-@settings(deadline=None, max_examples=50)
 @given(hnp.arrays(np.uint8, (3, 24), elements=tokens), st.integers(-60, 0))
 def test_laws_of_the_repeated_note_rate(middles: np.ndarray, semitones: int) -> None:
     middles[:, :2] = 60, 64  # an interval in each

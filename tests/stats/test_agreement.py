@@ -106,10 +106,11 @@ def test_draws_do_not_depend_on_the_order_of_ratings(rng: np.random.Generator) -
         assert tuple(other) == pytest.approx(tuple(one), nan_ok=True)
 
 
-def test_intervals_hold_what_they_promise() -> None:
+@pytest.mark.parametrize(("draws", "least"), [(20, 0.8), pytest.param(60, 0.87, marks=pytest.mark.slow)])
+def test_intervals_hold_what_they_promise(draws: int, least: float) -> None:
     """No agreement at all, items and listeners that lean: 95 % intervals hold 0 and one half, 5 % of the tests err."""
     rng, held = np.random.default_rng(5), []
-    for _ in range(60):
+    for _ in range(draws):
         table, _ = crossed(rng, 12, 3, 8)
         score = np.repeat(rng.normal(0, 1, 12), 3) + rng.normal(0, 1, 36)  # of the items alone, and noise
         (found,) = agreement(table, score[:, None], n_resamples=100)
@@ -121,7 +122,7 @@ def test_intervals_hold_what_they_promise() -> None:
                 found.preferences.p_value > 0.05,
             ]
         )
-    assert (np.mean(held, axis=0) >= 0.87).all()  # less what 60 draws take: 0.95 - 3 sd
+    assert (np.mean(held, axis=0) >= least).all()  # less what so few draws take: 0.95 - 3 sd
 
 
 def test_wrong_input() -> None:

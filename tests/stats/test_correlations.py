@@ -117,7 +117,7 @@ def test_the_clustered_interval_covers_more_than_fishers(rng: np.random.Generato
 @pytest.mark.parametrize("n_pieces", [6, 12, 24])
 @pytest.mark.parametrize("truth", [0.0, 0.6])
 def test_coverage_of_the_clustered_interval(n_pieces: int, truth: float, rng: np.random.Generator) -> None:
-    fisher, clustered = coverage(n_pieces, 4000, truth, rng)
+    fisher, clustered = coverage(n_pieces, 2000, truth, rng)
     assert fisher < 0.92
     assert 0.90 < clustered < 0.985
 

@@ -9,6 +9,7 @@ name but no notes, is dropped.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import re
 import zipfile
 from pathlib import Path
@@ -107,8 +108,9 @@ def read_listed(name: str) -> Chorale:
     return _parse(name, (own or paths)[0])
 
 
+@functools.cache
 def _parse(name: str, path: Path) -> Chorale:
-    """Read a file of notation as a chorale."""
+    """Read a file of notation as a chorale; once, for most files have a place in the list too."""
     music21 = _music21()
     # forceSource without storePickle: nothing is read from or left in music21's own cache of parsed files.
     stream = music21.converter.parse(path, forceSource=True, storePickle=False)

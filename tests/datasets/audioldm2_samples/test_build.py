@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections import Counter
 from pathlib import Path
 from types import SimpleNamespace
@@ -11,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.datasets.making import run_script
 
 from music_evals.benchmark.tasks.edits.sources import expand, sources_in_files
 from music_evals.datasets.audioldm2_samples import build as samples
@@ -112,7 +111,7 @@ def test_a_sample_is_asked_for_as_its_row_says(tmp_path: Path) -> None:
 
 
 def test_build_is_what_the_folder_holds(tmp_path: Path) -> None:
-    subprocess.run([sys.executable, BUILD, "--out", tmp_path], check=True, capture_output=True)
+    run_script(BUILD, "--out", tmp_path)
     for path in BUILD.parent.glob("data/*/*.parquet"):
         assert (tmp_path / path.relative_to(BUILD.parent)).read_bytes() == path.read_bytes()
     assert (tmp_path / "manifest.json").read_text() == (BUILD.parent / "manifest.json").read_text()

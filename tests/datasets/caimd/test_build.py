@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.datasets.making import run_script
 
 from music_evals.datasets.caimd import build as caimd_build
 from music_evals.datasets.caimd.build import BuildSettings, build_release, check_out
@@ -201,27 +200,24 @@ def test_a_file_in_place_of_the_folder_is_named(source: Path, tmp_path: Path) ->
         build_release(BuildSettings(source, tmp_path / "out"))
 
 
-def run_script(*words: object) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, FOLDER / "build.py", *map(str, words)]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
-
-
-def test_the_script_tells_what_it_found(source: Path, tmp_path: Path) -> None:
+def test_the_script_tells_what_it_found(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(caimd_build, "SHARD_SONGS", 1000)
     (song(source, "s_0004") / "str_lyric").unlink()
-    run = run_script("--source", source, "--out", tmp_path / "out")
-    assert run.returncode == 0, run.stderr
-    assert run.stdout.split() == ["9", "data/v1/test-00000-of-00001.parquet"]
-    assert "left out: s_0004: s_0004/str_lyric: no such file" in run.stderr
-    run = run_script("--source", tmp_path / "nowhere", "--out", tmp_path / "other")
-    assert run.returncode == 1
-    assert run.stderr.splitlines()[-1].startswith("build.py: ")
-    assert "Traceback" not in run.stderr
+    run_script(FOLDER / "build.py", "--source", source, "--out", tmp_path / "out")
+    out, err = capsys.readouterr()
+    assert out.split() == ["9", "data/v1/test-00000-of-00001.parquet"]
+    assert "left out: s_0004: s_0004/str_lyric: no such file" in err
+    with pytest.raises(SystemExit, match=r"^build\.py: "):
+        run_script(FOLDER / "build.py", "--source", tmp_path / "nowhere", "--out", tmp_path / "other")
 
 
-def test_the_script_asks_for_a_folder_outside(source: Path) -> None:
-    run = run_script("--source", source)
-    assert run.returncode == 2
-    assert "needs --out" in run.stderr
+def test_the_script_asks_for_a_folder_outside(source: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        run_script(FOLDER / "build.py", "--source", source)
+    assert ended.value.code == 2
+    assert "needs --out" in capsys.readouterr().err
 
 
 @pytest.mark.slow

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import copy
 import json
-import subprocess
-import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -13,6 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.datasets.making import run_script
 
 from music_evals import repositories
 from music_evals.annotations import AUDIO_EFFECTS, DIMENSIONS, GROUPS, theme_of_row
@@ -117,11 +116,11 @@ def test_the_demo_file_is_built_from_its_source(rows: list[dict[str, Any]]) -> N
     assert demo_rows() == rows
 
 
-def test_build_script_writes_the_demo(tmp_path: Path, rows: list[dict[str, Any]]) -> None:
-    run = subprocess.run(
-        [sys.executable, FOLDER / "build.py", "--demo", "--out", tmp_path], capture_output=True, text=True, check=True
-    )
-    assert run.stdout.split() == ["24", "data/demo/test-00000-of-00001.parquet"]
+def test_build_script_writes_the_demo(
+    tmp_path: Path, rows: list[dict[str, Any]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    run_script(FOLDER / "build.py", "--demo", "--out", tmp_path)
+    assert capsys.readouterr().out.split() == ["24", "data/demo/test-00000-of-00001.parquet"]
     built = json.loads((tmp_path / "manifest.json").read_text())
     assert built == json.loads((FOLDER / "manifest.json").read_text())
     assert built["files"]["data/demo/test-00000-of-00001.parquet"]["rows_sha256"] == rows_sha256(rows)

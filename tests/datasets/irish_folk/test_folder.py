@@ -57,4 +57,4 @@ def test_the_counts_of_the_manifest_are_those_of_the_rows() -> None:
         assert counts["songs"] == len(set(rows["song"]))
         assert counts["families"] == len(set(rows["family"]))
         [facts] = [facts for name, facts in manifest["files"].items() if f"/{split}-" in name]
-        assert rows_sha256(rows) == facts["rows_sha256"]
+        assert rows_sha256(rows.to_list()) == facts["rows_sha256"]

@@ -13,7 +13,13 @@ from tests.datasets.making import chords, melody, score
 
 from music_evals.annotations import Score, TimeSignature
 from music_evals.datasets.irish_folk import build
-from music_evals.datasets.irish_folk.folk_rnn import PUBLISHED, compare_with_published, read_folk_rnn, song_counts
+from music_evals.datasets.irish_folk.folk_rnn import (
+    PUBLISHED,
+    FolkRnn,
+    compare_with_published,
+    read_folk_rnn,
+    song_counts,
+)
 from music_evals.datasets.manifest import load_split
 from music_evals.errors import InvalidInputError, NoDataError
 from music_evals.symbolic.midi import write_midi
@@ -49,8 +55,17 @@ def small_archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return archive(tmp_path_factory.mktemp("folk") / "midi.tgz", scores)
 
 
-def test_the_filters_of_musib(small_archive: Path) -> None:
-    found = read_folk_rnn(small_archive)
+@pytest.fixture(scope="module")
+def read(small_archive: Path) -> tuple[FolkRnn, list[int], list[tuple[int, int]]]:
+    """What is found, and what is told meanwhile: files unpacked, and files read of all."""
+    unpacked: list[int] = []
+    steps: list[tuple[int, int]] = []
+    found = read_folk_rnn(small_archive, unpacked=unpacked.append, progress=lambda *step: steps.append(step))
+    return found, unpacked, steps
+
+
+def test_the_filters_of_musib(read: tuple[FolkRnn, list[int], list[tuple[int, int]]]) -> None:
+    found, *_ = read
     assert [tune.name for tune in found.tunes] == [f"midi/tune{seed:02d}" for seed in range(12)]
     removed = {step.name: [name.removeprefix("midi/") for name, _ in step.removed] for step in found.filters.steps}
     assert removed == {
@@ -65,8 +80,10 @@ def test_the_filters_of_musib(small_archive: Path) -> None:
     assert [tune.n_measures for tune in found.tunes[:3]] == [17, 18, 19]
 
 
-def test_the_published_counts_follow_from_tunes_and_measures(small_archive: Path) -> None:
-    assert song_counts(read_folk_rnn(small_archive).tunes) == {
+def test_the_published_counts_follow_from_tunes_and_measures(
+    read: tuple[FolkRnn, list[int], list[tuple[int, int]]],
+) -> None:
+    assert song_counts(read[0].tunes) == {
         "songs": 12,
         "measures": 4 * (17 + 18 + 19),
         "published_contexts": 4 * (1 + 2 + 3),
@@ -76,10 +93,10 @@ def test_the_published_counts_follow_from_tunes_and_measures(small_archive: Path
     assert PUBLISHED["measures"] - 15 * PUBLISHED["songs"] == PUBLISHED["windows"]
 
 
-def test_each_file_is_counted_as_it_is_unpacked_and_as_it_is_read(small_archive: Path) -> None:
-    unpacked: list[int] = []
-    steps: list[tuple[int, int]] = []
-    read_folk_rnn(small_archive, unpacked=unpacked.append, progress=lambda *step: steps.append(step))
+def test_each_file_is_counted_as_it_is_unpacked_and_as_it_is_read(
+    read: tuple[FolkRnn, list[int], list[tuple[int, int]]],
+) -> None:
+    _, unpacked, steps = read
     assert unpacked == list(range(1, 20))
     assert steps[-1] == (19, 19)
 

@@ -38,11 +38,21 @@ def folder(root):
 
 
 @pytest.fixture(scope="module")
-def loaded(folder, tmp_path_factory):
+def cache(tmp_path_factory):
+    return str(tmp_path_factory.mktemp("datasets"))
+
+
+@pytest.fixture(scope="module")
+def loaded(folder, cache):
     from datasets import load_dataset
 
-    cache = tmp_path_factory.mktemp("datasets")
-    return {config: load_dataset(str(folder), config, cache_dir=str(cache)) for config in CONFIGS}
+    return {config: load_dataset(str(folder), config, cache_dir=cache) for config in CONFIGS}
+
+
+@pytest.fixture(scope="module")
+def lists(loaded):
+    """The same as lists of plain rows."""
+    return {config: {split: rows.to_list() for split, rows in splits.items()} for config, splits in loaded.items()}
 
 
 @pytest.fixture(scope="module")
@@ -58,10 +68,10 @@ def test_every_config_loads_with_its_counts_and_columns(loaded, config):
         assert rows.features == features()
 
 
-def test_the_default_config_is_musib(folder, tmp_path, loaded):
+def test_the_default_config_is_musib(folder, cache, loaded):
     from datasets import load_dataset
 
-    test = load_dataset(str(folder), split="test", cache_dir=str(tmp_path))
+    test = load_dataset(str(folder), split="test", cache_dir=cache)
     assert test["item_id"][:] == loaded["musib"]["test"]["item_id"][:]
 
 
@@ -87,17 +97,17 @@ def test_tokens_are_contexts_and_decode_to_the_notes(loaded, config):
             assert decoded["pitch"].tolist() == [note["pitch"] for note in notes]
 
 
-def test_windows_of_one_voice_overlap_by_fifteen_measures(loaded):
-    test = loaded["musib"]["test"].to_list()
+def test_windows_of_one_voice_overlap_by_fifteen_measures(lists):
+    test = lists["musib"]["test"]
     pairs = [(a, b) for a, b in itertools.pairwise(test) if b["start"] == a["start"] + 1]
     assert len(pairs) == 308 - 18 * 4
     for first, second in pairs:
         assert first["tokens"][24:] == second["tokens"][:-24]
 
 
-def test_facts_of_rows_agree(loaded):
-    for splits in loaded.values():
-        for row in (row for rows in splits.values() for row in rows.to_list()):
+def test_facts_of_rows_agree(lists):
+    for splits in lists.values():
+        for row in (row for rows in splits.values() for row in rows):
             assert row["item_id"] == f"{row['song']}/{row['voice']}/{row['start']:03d}"
             assert VOICES[row["voice_index"]] == row["voice"]
             assert 0 <= row["start"] < row["n_measures"] - 15
@@ -106,12 +116,11 @@ def test_facts_of_rows_agree(loaded):
             assert any(token < HOLD for token in row["tokens"][144:240])  # no middle is empty
 
 
-def test_official_rows_are_the_first_soprano_windows_of_musib(loaded):
-    for split, rows in loaded["musib_official"].items():
+def test_official_rows_are_the_first_soprano_windows_of_musib(lists):
+    for split, rows in lists["musib_official"].items():
         songs = {name for name, fact in musib_songs().items() if fact.split == split}
-        assert set(rows["song"]) == songs
-        wanted = [row for row in loaded["musib"][split].to_list() if row["voice_index"] == 0 and row["start"] == 0]
-        assert rows.to_list() == wanted
+        assert {row["song"] for row in rows} == songs
+        assert rows == [row for row in lists["musib"][split] if row["voice_index"] == 0 and row["start"] == 0]
 
 
 def transposed(tokens):
@@ -120,17 +129,17 @@ def transposed(tokens):
 
 
 @pytest.mark.parametrize("config", ["musib", "strict_4_4"])
-def test_seen_in_train_by_plain_search(loaded, config):
+def test_seen_in_train_by_plain_search(lists, config):
     # Written from the definition, in another form than the builder's.
     train = {
         transposed(row["tokens"][24 * bar : 24 * bar + 96])
-        for row in loaded[config]["train"].to_list()
+        for row in lists[config]["train"]
         for bar in range(13)
         if min(row["tokens"][24 * bar : 24 * bar + 96]) < HOLD
     }
-    assert all(loaded[config]["train"]["seen_in_train"])
+    assert all(row["seen_in_train"] for row in lists[config]["train"])
     for split in ("validation", "test"):
-        for row in loaded[config][split].to_list():
+        for row in lists[config][split]:
             assert row["seen_in_train"] == (transposed(row["tokens"][144:240]) in train)
 
 
@@ -156,15 +165,15 @@ def nearness(first, second):
 
 
 @pytest.mark.parametrize("config", ["musib", "strict_4_4"])
-def test_nearness_by_plain_search(loaded, config):
+def test_nearness_by_plain_search(lists, config):
     # Written from the definition, in another form than the builder's; for a few windows, since it is slow.
     train = {
         tuple(skeleton(row["tokens"][24 * bar : 24 * bar + 96]))
-        for row in loaded[config]["train"].to_list()
+        for row in lists[config]["train"]
         for bar in range(0, 13, 4)
     }
-    assert set(loaded[config]["train"]["near_train"]) == {1.0}
-    for row in loaded[config]["test"].to_list()[::40]:
+    assert {row["near_train"] for row in lists[config]["train"]} == {1.0}
+    for row in lists[config]["test"][::40]:
         middle = skeleton(row["tokens"][144:240])
         near = max(nearness(middle, passage) for passage in train)
         assert near <= row["near_train"]  # a fourth of the passages cannot be nearer than all
@@ -181,26 +190,22 @@ def test_what_is_seen_is_as_near_as_can_be(loaded):
             np.testing.assert_array_equal(near * 16, np.round(near * 16))
 
 
-def test_near_copies_on_the_card(card, folder, loaded):
+def test_near_copies_on_the_card(card, folder, lists):
     stored = json.loads((folder / "manifest.json").read_text())["counts"]["near_copies"]
-    assert (
-        near_counts({config: {s: r.to_list() for s, r in splits.items()} for config, splits in loaded.items()})
-        == stored
-    )
+    assert near_counts(lists) == stored
     for config, splits in stored.items():
         near = [f"{c['near_train']} of {c['windows']} ({c['near_train_not_seen']})" for c in splits.values()]
         repeats = [f"{c['repeats_in_context']} of {c['windows']}" for c in splits.values()]
         assert f"| `{config}` | {' | '.join([*near, *repeats])} |" in card[1]
     validation, test = (
-        [row for row in loaded["musib"][split].to_list() if row["near_train"] >= 14 / 16]
-        for split in ("validation", "test")
+        [row for row in lists["musib"][split] if row["near_train"] >= 14 / 16] for split in ("validation", "test")
     )
     sopranos = [sum(row["voice"] == "soprano" for row in rows) for rows in (validation, test)]
     assert sopranos == [32, 21]
     assert sum(row["song"] in {"bwv362", "bwv340"} for row in validation) == 26
     assert Counter(row["song"] for row in test).most_common(3) == [("bwv111.6", 9), ("bwv36.4-2", 8), ("bwv280", 6)]
     assert len({row["song"] for row in test}) == 10
-    near = loaded["musib"]["test"]["near_train"]
+    near = [row["near_train"] for row in lists["musib"]["test"]]
     assert (min(near), np.median(near)) == (0.375, 0.625)
 
 

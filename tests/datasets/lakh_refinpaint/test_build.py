@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-import subprocess
-import sys
 from collections import Counter
 from pathlib import Path
 
 import pytest
+from tests.datasets.making import run_script
 
 from music_evals.annotations import DRUMS, Score, TimeSignature
 from music_evals.benchmark.tasks.edits.sources import expand, sources_in_files
@@ -131,8 +130,13 @@ def test_attach_needs_a_folder_with_pieces(tmp_path):
         lakh.attach(lakh.build_config("stand_in"), tmp_path)
 
 
-def test_the_stand_in_suits_and_fits_into_512_tokens(tmp_path):
-    attached = lakh.attach(lakh.build_config("stand_in"), lakh.write_stand_in(tmp_path / "pieces"))
+@pytest.fixture(scope="module")
+def attached(tmp_path_factory):
+    folder = lakh.write_stand_in(tmp_path_factory.mktemp("stand_in") / "pieces")
+    return lakh.attach(lakh.build_config("stand_in"), folder)
+
+
+def test_the_stand_in_suits_and_fits_into_512_tokens(attached):
     assert len(attached.rows) == 300
     for path in {row["audio"] for row in attached.rows}:
         assert not lakh.unsuitable(path)
@@ -141,8 +145,7 @@ def test_the_stand_in_suits_and_fits_into_512_tokens(tmp_path):
         assert end + 2 <= 512
 
 
-def test_edit_reads_what_is_attached(tmp_path):
-    attached = lakh.attach(lakh.build_config("stand_in"), lakh.write_stand_in(tmp_path / "pieces"))
+def test_edit_reads_what_is_attached(attached, tmp_path):
     sources = sources_in_files([str(lakh.write_sources(attached, tmp_path / "sources.jsonl"))])
     ready = expand(sources, None, generate=(), default="Anything.", seed=0)
     assert len(ready) == 300
@@ -159,7 +162,7 @@ def test_a_changed_piece_of_the_stand_in_is_not_taken(tmp_path):
 
 
 def test_build_is_what_the_folder_holds(tmp_path):
-    subprocess.run([sys.executable, BUILD, "--out", tmp_path], check=True, capture_output=True)
+    run_script(BUILD, "--out", tmp_path)
     for path in [*BUILD.parent.glob("data/*/*.parquet"), BUILD.parent / "manifest.json"]:
         assert (tmp_path / path.relative_to(BUILD.parent)).read_bytes() == path.read_bytes()
 

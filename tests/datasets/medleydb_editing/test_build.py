@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-import subprocess
-import sys
 from collections import Counter
 from pathlib import Path
 
 import pytest
 import soundfile
+from tests.datasets.making import run_script
 
 from music_evals.benchmark.tasks.edits.sources import expand, sources_in_files
 from music_evals.datasets.edit_sources import STAND_IN_PIECES, render_pieces, write_sources
@@ -111,18 +110,24 @@ class TestAttach:
             mdb.attach(mdb.build_config("vanilla"), tmp_path / "none")
 
 
-def test_the_stand_in_can_be_rendered_and_attached(tmp_path, monkeypatch):
-    monkeypatch.setenv("MUSIC_EVALS_CACHE", str(tmp_path / "cache"))
+@pytest.fixture(scope="module")
+def pieces(tmp_path_factory):
+    """A folder of the pieces of the stand-in, rendered."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("MUSIC_EVALS_CACHE", str(tmp_path_factory.mktemp("cache")))
+        return render_pieces(tmp_path_factory.mktemp("rendered") / "pieces")
+
+
+def test_the_stand_in_can_be_rendered_and_attached(pieces):
     rows = mdb.build_config("stand_in")
-    attached = mdb.attach(rows, render_pieces(tmp_path / "pieces"))
+    attached = mdb.attach(rows, pieces)
     assert len(attached.rows) == len(rows)
     assert not attached.missing
     assert soundfile.info(attached.rows[0]["audio"]).duration > 20
 
 
-def test_edit_reads_what_is_attached(tmp_path, monkeypatch):
-    monkeypatch.setenv("MUSIC_EVALS_CACHE", str(tmp_path / "cache"))
-    attached = mdb.attach(mdb.build_config("stand_in")[:3], render_pieces(tmp_path / "pieces"))
+def test_edit_reads_what_is_attached(pieces, tmp_path):
+    attached = mdb.attach(mdb.build_config("stand_in")[:3], pieces)
     sources = sources_in_files([str(write_sources(attached, tmp_path / "lists" / "sources.jsonl"))])
     ready = expand(sources, None, generate=(), default="Anything.", seed=0)
     assert [one.item for one in ready] == [row["id"] for row in attached.rows]
@@ -133,7 +138,7 @@ def test_edit_reads_what_is_attached(tmp_path, monkeypatch):
 
 
 def test_build_is_what_the_folder_holds(tmp_path):
-    subprocess.run([sys.executable, BUILD, "--out", tmp_path], check=True, capture_output=True)
+    run_script(BUILD, "--out", tmp_path)
     for path in BUILD.parent.glob("data/*/*.parquet"):
         assert (tmp_path / path.relative_to(BUILD.parent)).read_bytes() == path.read_bytes()
     assert (tmp_path / "manifest.json").read_text() == (BUILD.parent / "manifest.json").read_text()

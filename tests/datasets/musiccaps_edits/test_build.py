@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-import subprocess
-import sys
+import runpy
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.datasets.making import run_script
 
 from music_evals.benchmark.tasks.edits.sources import expand, sources_in_files
 from music_evals.datasets.edit_sources import STAND_IN_PIECES, write_sources
@@ -115,21 +115,14 @@ def test_the_table_is_made_by_the_rule(tmp_path: Path) -> None:
         "ytid,start_s,end_s,aspect_list,is_audioset_eval\n"
         + "".join(f'{row["ytid"]},0,10,"{row["aspect_list"]}",True\n' for row in rows)
     )
-    code = (
-        "import runpy, sys; made = runpy.run_path(sys.argv[1])['edits'](__import__('pathlib').Path(sys.argv[2]));"
-        "sys.stdout.write(made)"
-    )
-    text = subprocess.run(
-        [sys.executable, "-c", code, str(BUILD), str(table)], check=True, capture_output=True, text=True
-    ).stdout
-    lines = text.splitlines()
+    lines = runpy.run_path(str(BUILD))["edits"](table).splitlines()
     assert len(lines) == 101
     assert lines[0] == "excerpt,start_s,end_s,task,instruction,source_prompt,target_prompt,before,after,intended"
     assert all(",A piece of rock music.," in line for line in lines[1:35])
 
 
 def test_build_is_what_the_folder_holds(tmp_path: Path) -> None:
-    subprocess.run([sys.executable, BUILD, "--out", tmp_path], check=True, capture_output=True)
+    run_script(BUILD, "--out", tmp_path)
     for path in BUILD.parent.glob("data/*/*.parquet"):
         assert (tmp_path / path.relative_to(BUILD.parent)).read_bytes() == path.read_bytes()
     manifest = json.loads((BUILD.parent / "manifest.json").read_text())

@@ -6,7 +6,7 @@ import time
 from fractions import Fraction
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from music_evals.annotations import KeySignature, Tempo, TimeSignature
@@ -562,7 +562,6 @@ def oracle(tune: Tune) -> list[tuple[float, float, int]]:
     return rows
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     tune=bars(),
     keys=st.tuples(st.integers(-7, 7), st.integers(-7, 7)),

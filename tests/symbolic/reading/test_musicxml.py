@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from music_evals.annotations import KeySignature, Score, Tempo, TimeSignature
@@ -355,7 +355,14 @@ def test_a_tie_into_both_endings() -> None:
 
 
 @pytest.mark.skipif(not (CORPUS / "beethoven").is_dir(), reason="music21's corpus is not installed")
-@pytest.mark.parametrize("name", ["beethoven/opus133", "schumann_robert/opus41no1/movement1", "bach/bwv846"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param("beethoven/opus133", marks=pytest.mark.slow),  # the longest
+        "schumann_robert/opus41no1/movement1",
+        "bach/bwv846",
+    ],
+)
 def test_notes_of_real_scores_are_those_written_without_the_ends_of_ties(name: str) -> None:
     # the durations of Schumann's quartet are rounded: tied notes do not quite touch each other
     score = read_musicxml(CORPUS / f"{name}.mxl", expand_repeats=False, merge_ties=False)
@@ -584,7 +591,6 @@ def written_sections(sections: Sequence[tuple[str, int, int]]) -> tuple[list[str
 
 
 @given(SECTIONS)
-@settings(max_examples=60, deadline=None)
 def test_sections_are_played_as_they_are_built(sections: list[tuple[str, int, int]]) -> None:
     measures, played = written_sections(sections)
     assert order(measures) == "".join(chr(65 + place) for place in played)
@@ -623,7 +629,6 @@ def spelled(voices: list[list[tuple[int, str, bool]]], factor: int, *, apart: bo
 
 
 @given(VOICES, st.integers(1, 5))
-@settings(max_examples=60, deadline=None)
 def test_two_spellings_have_the_same_notes(voices: list[list[tuple[int, str, bool]]], factor: int) -> None:
     plain = sorted(quarters(read_musicxml(spelled(voices, 1, apart=False, reverse=False))))
     for apart in (False, True):
