@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests import pages
 
 from music_evals.annotations import NOTE_DTYPE, Score, Tempo
 from music_evals.audio.loudness import integrated_loudness
@@ -32,6 +33,7 @@ from music_evals.symbolic.midi import save_midi
 from music_evals.ui.spaces.preservation import (
     Compared,
     _track,
+    build_demo,
     code_of,
     compare_uploads,
     findings_html,
@@ -319,12 +321,7 @@ def test_the_examples_are_what_their_titles_say():
 
 
 @pytest.mark.gradio
-def test_the_page_builds_with_public_names_in_a_process_of_its_own():
-    program = (
-        "from music_evals.ui.spaces.preservation import build_demo\n"
-        "demo = build_demo(warm_up=False)\n"
-        "info = demo.get_api_info()\n"
-        "print(sorted(info['named_endpoints']), demo.max_upload_bytes)\n"
-    )
-    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert run.stdout.strip() == "['/compare'] 67108864"
+def test_the_page_builds_with_public_names():
+    demo = pages.built(lambda: build_demo(warm_up=False))
+    assert list(demo.get_api_info()["named_endpoints"]) == ["/compare"]
+    assert demo.max_upload_bytes == 67108864
