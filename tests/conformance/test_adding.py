@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 from tests.benchmark.test_toy_task import FOLDER, NUMBERS, TASK, VERB
+from tests.conformance import test_imports
 from tests.conformance.rules import ROOT
 
 LINES = re.MULTILINE | re.DOTALL
@@ -125,7 +126,7 @@ def test_a_metric_is_a_function_a_row_and_a_folder(tmp_path: Path) -> None:
     clone.conformance("test_metrics", f"not ({' or '.join(apart.split())})")
 
 
-def test_a_task_is_a_folder_and_a_verb(tmp_path: Path) -> None:
+def test_a_task_is_a_folder_and_a_verb(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     clone = Clone(tmp_path / "clone")
     files = {"benchmark/tasks/toy/__init__": FOLDER, "benchmark/tasks/toy/task": TASK, "cli/toy": VERB}
     for name, text in files.items():
@@ -138,7 +139,14 @@ def test_a_task_is_a_folder_and_a_verb(tmp_path: Path) -> None:
     results, end = json.JSONDecoder().raw_decode(printed)
     assert results["scores"]["near"]["nearness"]["value"] == pytest.approx((0.9 + 0.9 + 1 + 1) / 4)
     assert "music-evals toy" in printed[end:]
-    clone.conformance("test_imports", "arrows_are_kept or heavy_packages or folders_of_tasks or generic_module")
+    monkeypatch.setattr(test_imports, "SOURCE", clone.root / "src" / "music_evals")
+    for name in files:
+        test_imports.test_arrows_are_kept.__wrapped__(test_imports.SOURCE / f"{name}.py")
+        test_imports.test_heavy_packages_are_imported_where_they_are_used.__wrapped__(
+            test_imports.SOURCE / f"{name}.py"
+        )
+    test_imports.test_folders_of_tasks_never_import_each_other()
+    test_imports.test_no_generic_module_of_the_benchmark_serves_one_task()
 
 
 def test_an_editing_system_is_a_file_and_a_card(tmp_path: Path) -> None:

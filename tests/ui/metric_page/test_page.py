@@ -9,6 +9,7 @@ import math
 import shlex
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -226,12 +227,22 @@ def test_files_that_cannot_be_judged(note_f1: PageMetric, tmp_path: Path) -> Non
         metric_inputs.score_files(note_f1, reference, str(chord), "corrected")
 
 
+@pytest.fixture(scope="module")
+def two_scores(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[list[str], Any]]:
+    """Sixteen whole notes on C, and sixteen on the G above: the files, and what is read of them, each once."""
+    folder = tmp_path_factory.mktemp("scores")
+    files = [midi_file(folder / "a.mid", 16), midi_file(folder / "b.mid", 16, pitch=67)]
+    with uploads.trusted_sources(*files) as sources:
+        yield files, sources
+
+
 @pytest.mark.parametrize("name", EDITS)
-def test_every_metric_of_edits_judges_two_files(name: str, tmp_path: Path) -> None:
-    """Sixteen whole notes on C, and sixteen on the G above."""
-    metric = page_metric(name)
-    original, edited = midi_file(tmp_path / "a.mid", 16), midi_file(tmp_path / "b.mid", 16, pitch=67)
-    judged = metric_inputs.score_edit(metric, original, edited, "corrected")
+def test_every_metric_of_edits_judges_two_files(
+    name: str, two_scores: tuple[list[str], Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    metric, (files, sources) = page_metric(name), two_scores
+    monkeypatch.setattr(metric_inputs, "trusted_sources", lambda *_: contextlib.nullcontext(sources))
+    judged = metric_inputs.score_edit(metric, *files, "corrected")
     assert "both: no tempo at the start of the file: 120 quarters a minute assumed" in judged.notes
     shown = bars(metric, judged)
     assert all(f'data-score="{score}"' in shown for score in judged.scores)
