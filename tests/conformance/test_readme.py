@@ -1,4 +1,4 @@
-"""Every line of the page of commands runs as it stands: in a fresh clone, and from the wheel outside of it."""
+"""Every line of the page of commands runs as it stands from the wheel outside of a clone; some in a clone, too."""
 
 from __future__ import annotations
 
