@@ -2,12 +2,42 @@
 
 from __future__ import annotations
 
+import asyncio
+import runpy
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
-__all__ = ["WITH_EXAMPLES", "faults"]
+import pytest
+
+__all__ = ["WITH_EXAMPLES", "build", "built", "faults", "public_names"]
 
 WITH_EXAMPLES = ("editing", "preservation")
 """Spaces that offer files as examples."""
+
+
+def build(app: Path) -> Any:
+    """Return the page of an app, built here; the import of Gradio is what takes its time."""
+    return built(runpy.run_path(str(app))["build_demo"])
+
+
+def built(make: Callable[[], Any]) -> Any:
+    """Return a page that is made without a network, in a loop: where none runs, Gradio opens one and leaves it open."""
+
+    def refuse(*arguments: Any, **options: Any) -> None:
+        raise AssertionError(f"a page must not reach for the network: {arguments}")
+
+    async def page() -> Any:
+        return make()
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("socket.socket.connect", refuse)
+        return asyncio.run(page())
+
+
+def public_names(config: dict[str, Any]) -> list[str]:
+    """Return the names by which programs call a page."""
+    return [event["api_name"] for event in config["dependencies"] if event["api_visibility"] == "public"]
 
 
 def faults(page: Any) -> list[str]:

@@ -26,6 +26,12 @@ def study(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.fixture
+def no_figures(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a test of the tables does not look at takes most of their time."""
+    monkeypatch.setattr("music_evals.studies.editing.figures.draw_figures", lambda _: {})
+
+
 def test_the_report_of_a_study(study: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["editing-test", "report", str(study)]) == 0
     out = capsys.readouterr().out
@@ -46,6 +52,7 @@ def test_the_report_of_a_study(study: Path, capsys: pytest.CaptureFixture[str]) 
     assert all(line in report for line in tables["warnings"])
 
 
+@pytest.mark.usefixtures("no_figures")
 def test_a_report_says_what_is_marked_and_the_ratios_without(study: Path, capsys: pytest.CaptureFixture[str]) -> None:
     edits = pd.read_csv(study / "edits.csv")
     edits["marks"] = ["regular unheard" if editor == "e00" else "" for editor in edits["editor_id"]]
@@ -69,6 +76,7 @@ def test_a_report_says_what_is_marked_and_the_ratios_without(study: Path, capsys
     assert {row["n"] for row in json.loads(capsys.readouterr().out)["ratios_unmarked"]} == {0}
 
 
+@pytest.mark.usefixtures("no_figures")
 def test_without_listeners_as_json(study: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     (study / "listening.csv").unlink()
     out = tmp_path / "elsewhere"

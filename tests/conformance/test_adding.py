@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 from tests.benchmark.test_toy_task import FOLDER, NUMBERS, TASK, VERB
+from tests.conformance import test_imports
 from tests.conformance.rules import ROOT
 
 LINES = re.MULTILINE | re.DOTALL
@@ -114,15 +115,18 @@ def test_a_metric_is_a_function_a_row_and_a_folder(tmp_path: Path) -> None:
         "pair = {'references': [tune(60, 64, 67)], 'predictions': [tune(62, 67, 62)]}\n"
         "folder = evaluate.load('./metrics/ambitus_similarity').compute(**pair)\n"
         "beside = evaluate_preservation(*pair.values(), metrics=['motif_recall'], companions=True)\n"
-        "print(json.dumps([folder['ambitus_similarity'], beside['ambitus_similarity']]))"
+        "print(json.dumps([folder['ambitus_similarity'], beside['ambitus_similarity']]))\n"
+        "from music_evals.cli import main\n"
+        "main(['list', 'metrics', '--task', 'preservation'])"
     )
-    assert json.loads(computed) == [pytest.approx(5 / 7)] * 2
-    assert "ambitus_similarity" in clone.run("music-evals", "list", "metrics", "--task", "preservation")
+    numbers, listed = computed.split("\n", 1)
+    assert json.loads(numbers) == [pytest.approx(5 / 7)] * 2
+    assert "ambitus_similarity" in listed
     apart = "another_word published combine divergences beside tags facets songs distributed described config_name"
     clone.conformance("test_metrics", f"not ({' or '.join(apart.split())})")
 
 
-def test_a_task_is_a_folder_and_a_verb(tmp_path: Path) -> None:
+def test_a_task_is_a_folder_and_a_verb(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     clone = Clone(tmp_path / "clone")
     files = {"benchmark/tasks/toy/__init__": FOLDER, "benchmark/tasks/toy/task": TASK, "cli/toy": VERB}
     for name, text in files.items():
@@ -130,10 +134,19 @@ def test_a_task_is_a_folder_and_a_verb(tmp_path: Path) -> None:
     assert clone.places() == {"src/music_evals/benchmark/tasks/toy", "src/music_evals/cli/toy.py"}
     numbers = tmp_path / "numbers.jsonl"
     numbers.write_text("".join(json.dumps(row) + "\n" for row in NUMBERS if row["found"] >= 0))
-    printed = clone.run("music-evals", "toy", "--numbers", str(numbers), "--out", str(tmp_path / "out"), "--json")
-    assert json.loads(printed)["scores"]["near"]["nearness"]["value"] == pytest.approx((0.9 + 0.9 + 1 + 1) / 4)
-    assert "music-evals toy" in clone.run("music-evals", "list", "tasks")
-    clone.conformance("test_imports", "arrows_are_kept or heavy_packages or folders_of_tasks or generic_module")
+    verb = ["toy", "--numbers", str(numbers), "--out", str(tmp_path / "out"), "--json"]
+    printed = clone.python(f"from music_evals.cli import main\nmain({verb})\nmain(['list', 'tasks'])")
+    results, end = json.JSONDecoder().raw_decode(printed)
+    assert results["scores"]["near"]["nearness"]["value"] == pytest.approx((0.9 + 0.9 + 1 + 1) / 4)
+    assert "music-evals toy" in printed[end:]
+    monkeypatch.setattr(test_imports, "SOURCE", clone.root / "src" / "music_evals")
+    for name in files:
+        test_imports.test_arrows_are_kept.__wrapped__(test_imports.SOURCE / f"{name}.py")
+        test_imports.test_heavy_packages_are_imported_where_they_are_used.__wrapped__(
+            test_imports.SOURCE / f"{name}.py"
+        )
+    test_imports.test_folders_of_tasks_never_import_each_other()
+    test_imports.test_no_generic_module_of_the_benchmark_serves_one_task()
 
 
 def test_an_editing_system_is_a_file_and_a_card(tmp_path: Path) -> None:
@@ -157,8 +170,10 @@ def test_a_data_set_is_a_builder_and_a_folder(tmp_path: Path) -> None:
     loaded = clone.python(
         "from datasets import load_dataset\n"
         "rows = load_dataset('./datasets_scripts/tuning_forks', 'forks', split='test')\n"
-        "print(len(rows), rows[0]['hz'])"
+        "print(len(rows), rows[0]['hz'])\n"
+        "from music_evals.cli import main\n"
+        "main(['list', 'datasets'])"
     )
-    assert loaded.splitlines()[-1] == "12 440.0"
-    assert "tuning_forks" in clone.run("music-evals", "list", "datasets")
+    _, listed = loaded.split("12 440.0\n")
+    assert "tuning_forks" in listed
     clone.conformance("test_datasets", "test")

@@ -84,7 +84,7 @@ def test_every_split_loads_as_the_manifest_says(folder: Path, in_root: Path) -> 
         facts = [files[name] for name in files if Path(name).match(pattern)]
         assert len(rows) == sum(entry["rows"] for entry in facts)
         if len(facts) == 1:
-            assert rows_sha256(rows) == facts[0]["rows_sha256"]
+            assert rows_sha256(rows.to_list()) == facts[0]["rows_sha256"]
 
 
 @of_each_dataset

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import ast
-import json
+import inspect
 import os
 import re
 import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import httpx2
 import pytest
+from tests import pages
 from tests.conformance.rules import ROOT, SOURCE, card_of, code_lines, over, place, subfolders, text_of, tree_of
-from tests.pages import WITH_EXAMPLES
 
 ALL = subfolders("spaces")
 DOCKER = [path for path in ALL if (path / "Dockerfile").is_file()]
@@ -154,70 +154,36 @@ def test_nothing_is_fetched_shared_or_opened(path: Path) -> None:
         assert name not in {"gr.load", "gr.set_static_paths"}, f"line {call.lineno}: {name}"
 
 
-BUILD = """
-import importlib.util, inspect, json, socket, sys
-from pathlib import Path
-from gradio.utils import get_function_description
-from tests.pages import faults
+def unexplained(function: Callable[..., Any]) -> list[str]:
+    """Name the inputs of a call that programs which make it are told nothing of."""
+    from gradio.utils import get_function_description
 
-def refuse(*arguments, **options):
-    raise AssertionError(f"a page must not reach for the network: {arguments}")
-
-socket.socket.connect = refuse
-def unexplained(function):
     words = get_function_description(function)[1]
     return [name for name in inspect.signature(function).parameters if name != "progress" and not words.get(name)]
-
-pages = {}
-for app in sys.argv[1:]:
-    spec = importlib.util.spec_from_file_location("app_" + Path(app).parent.name, app)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    page = module.build_demo()
-    config = page.get_config_file()
-    pages[Path(app).parent.name] = {
-        "title": config["title"],
-        "public": [d["api_name"] for d in config["dependencies"] if d["api_visibility"] == "public"],
-        "unexplained": {
-            d["api_name"]: unexplained(page.fns[d["id"]].fn)
-            for d in config["dependencies"] if d["api_visibility"] == "public"
-        },
-        "types": [c["type"] for c in config["components"]],
-        "ids": [c["props"].get("elem_id") for c in config["components"]],
-        "max_upload_bytes": page.max_upload_bytes,
-        "delete_cache": page.delete_cache,
-        "analytics": page.analytics_enabled,
-        "cancels": any(d["cancels"] for d in config["dependencies"]),
-        "events": config["dependencies"],
-        "names": {c["id"]: c["props"].get("elem_id") for c in config["components"]},
-        "faults": faults(page),
-    }
-print(json.dumps(pages))
-"""
 
 
 @pytest.mark.gradio
 def test_every_space_builds() -> None:
-    """One process builds them all: what takes its time is the import of Gradio."""
-    command = [sys.executable, "-W", "error::UserWarning", "-c", BUILD, *(str(path / "app.py") for path in FOLDERS)]
-    run = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT, timeout=300)
-    assert run.returncode == 0, run.stderr
-    pages = json.loads(run.stdout.splitlines()[-1])
-    assert set(pages) == set(NAMES)
-    assert [name for name, page in pages.items() if "dataset" in page["types"]] == list(WITH_EXAMPLES)
-    for name, page in pages.items():
-        assert page["title"], name
-        assert page["public"], f"{name}: no callback has a public API name"
-        assert all(re.fullmatch(r"[a-z][a-z0-9_]*", str(api)) for api in page["public"]), f"{name}: {page['public']}"
-        silent = {api: inputs for api, inputs in page["unexplained"].items() if inputs}
-        assert not silent, f"{name}: programs that call it are not told what these inputs are: {silent}"
-        assert {"skip", "intro"} <= set(page["ids"]), f"{name}: not built in music_evals.ui.frame.space"
-        assert page["max_upload_bytes"] <= 2 * 64 * 2**20
-        assert page["delete_cache"], f"{name}: temporary files stay"
-        assert not page["faults"], f"{name}: {page['faults']}"
-        assert page["analytics"] is False
-        assert page["cancels"], f"{name}: nothing can be cancelled"
-        slow = waiting(page["events"], page["names"])
+    built = {folder.name: pages.build(folder / "app.py") for folder in FOLDERS}
+    configs = {name: page.get_config_file() for name, page in built.items()}
+    kinds = {name: [part["type"] for part in config["components"]] for name, config in configs.items()}
+    assert [name for name in NAMES if "dataset" in kinds[name]] == list(pages.WITH_EXAMPLES)
+    for name, page in built.items():
+        config, names = configs[name], pages.public_names(configs[name])
+        ids = {str(part["id"]): part["props"].get("elem_id") for part in config["components"]}
+        assert config["title"], name
+        assert names, f"{name}: no callback has a public API name"
+        assert all(re.fullmatch(r"[a-z][a-z0-9_]*", str(api)) for api in names), f"{name}: {names}"
+        calls = [event for event in config["dependencies"] if event["api_visibility"] == "public"]
+        inputs = {event["api_name"]: unexplained(page.fns[event["id"]].fn) for event in calls}
+        assert not any(inputs.values()), f"{name}: programs that call it are not told what these inputs are: {inputs}"
+        assert {"skip", "intro"} <= set(ids.values()), f"{name}: not built in music_evals.ui.frame.space"
+        assert page.max_upload_bytes <= 2 * 64 * 2**20
+        assert page.delete_cache, f"{name}: temporary files stay"
+        assert not pages.faults(page), name
+        assert page.analytics_enabled is False
+        assert any(event["cancels"] for event in config["dependencies"]), f"{name}: nothing can be cancelled"
+        slow = waiting(config["dependencies"], ids)
         assert not slow, f"{name}: these wait for the server, what it answers is wired by frame.follow: {slow}"
 
 

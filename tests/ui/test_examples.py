@@ -19,7 +19,7 @@ import importlib.util, json, sys, time
 from pathlib import Path
 from music_evals.ui import frame
 
-frame.RETENTION_SEC, frame.SWEEP_SEC = 2, 1
+frame.RETENTION_SEC, frame.SWEEP_SEC = float(sys.argv[3]), 0.5
 from gradio_client import Client, handle_file
 from tests.pages import WITH_EXAMPLES
 
@@ -58,10 +58,10 @@ print(json.dumps(found))
 """
 
 
-def served(folder: Path, commands: dict[str, Any]) -> dict[str, Any]:
+def served(folder: Path, commands: dict[str, Any], *, retention_sec: int) -> dict[str, Any]:
     """Serve every Space that has examples for two retentions, press all, and run what is asked for on some."""
     (folder / "upload.mid").write_bytes(b"of a visitor")
-    command = [sys.executable, "-c", SERVE, str(folder), json.dumps(commands)]
+    command = [sys.executable, "-c", SERVE, str(folder), json.dumps(commands), str(retention_sec)]
     run = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT, timeout=300)
     assert run.returncode == 0, run.stderr
     found: dict[str, Any] = json.loads(run.stdout.splitlines()[-1])
@@ -83,19 +83,20 @@ def test_an_example_that_is_written_anew_is_the_copy_that_stays(tmp_path: Path) 
 
 @pytest.mark.gradio
 def test_a_space_served_for_two_retentions_plays_its_examples(tmp_path: Path) -> None:
-    scores = {"preservation 4": [{"api": "/compare", "inputs": ["corrected", False]}]}
-    found = served(tmp_path, scores)
+    found = served(tmp_path, {}, retention_sec=1)
     assert not found["upload"]  # what is old and a visitor's has gone meanwhile
     assert {name: len(files) for name, files in found["pressed"].items()} == {
         "editing 0": 1,
         **{f"preservation {number}": 2 for number in range(5)},
     }
-    assert found["preservation 4"]["scores"]["motif_jaccard"]["value"] is not None
 
 
 @pytest.mark.gradio
 @pytest.mark.slow
-def test_the_example_of_the_second_day_is_edited(tmp_path: Path) -> None:
+def test_examples_of_the_second_day_are_edited_and_compared(tmp_path: Path) -> None:
     inputs = ["equaliser", "", "", "", "", "", 0, False, ""]
-    found = served(tmp_path, {"editing 0": [{"api": "/edit", "inputs": inputs}]})
+    compare = {"api": "/compare", "inputs": ["corrected", False]}
+    commands = {"editing 0": [{"api": "/edit", "inputs": inputs}], "preservation 4": [compare]}
+    found = served(tmp_path, commands, retention_sec=4)  # in which the results of a visitor are fetched
     assert found["editing 0"]
+    assert found["preservation 4"]["scores"]["motif_jaccard"]["value"] is not None

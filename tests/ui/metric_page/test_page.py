@@ -1,4 +1,4 @@
-"""The page of a metric: its callbacks as plain functions, its layout in a process of its own."""
+"""The page of a metric: its callbacks as plain functions, its layout as Gradio builds it."""
 
 from __future__ import annotations
 
@@ -9,10 +9,12 @@ import math
 import shlex
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests import pages
 
 from music_evals.annotations import Score
 from music_evals.benchmark.records import read_records
@@ -225,12 +227,22 @@ def test_files_that_cannot_be_judged(note_f1: PageMetric, tmp_path: Path) -> Non
         metric_inputs.score_files(note_f1, reference, str(chord), "corrected")
 
 
+@pytest.fixture(scope="module")
+def two_scores(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[list[str], Any]]:
+    """Sixteen whole notes on C, and sixteen on the G above: the files, and what is read of them, each once."""
+    folder = tmp_path_factory.mktemp("scores")
+    files = [midi_file(folder / "a.mid", 16), midi_file(folder / "b.mid", 16, pitch=67)]
+    with uploads.trusted_sources(*files) as sources:
+        yield files, sources
+
+
 @pytest.mark.parametrize("name", EDITS)
-def test_every_metric_of_edits_judges_two_files(name: str, tmp_path: Path) -> None:
-    """Sixteen whole notes on C, and sixteen on the G above."""
-    metric = page_metric(name)
-    original, edited = midi_file(tmp_path / "a.mid", 16), midi_file(tmp_path / "b.mid", 16, pitch=67)
-    judged = metric_inputs.score_edit(metric, original, edited, "corrected")
+def test_every_metric_of_edits_judges_two_files(
+    name: str, two_scores: tuple[list[str], Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    metric, (files, sources) = page_metric(name), two_scores
+    monkeypatch.setattr(metric_inputs, "trusted_sources", lambda *_: contextlib.nullcontext(sources))
+    judged = metric_inputs.score_edit(metric, *files, "corrected")
     assert "both: no tempo at the start of the file: 120 quarters a minute assumed" in judged.notes
     shown = bars(metric, judged)
     assert all(f'data-score="{score}"' in shown for score in judged.scores)
@@ -471,34 +483,6 @@ def test_nothing_is_left_on_disk(note_f1: PageMetric) -> None:
     assert set(Path(config.HF_METRICS_CACHE).rglob("*.arrow")) == before
 
 
-BUILD = """
-import importlib.util, json, socket, sys, warnings
-from pathlib import Path
-from tests.pages import faults
-
-def refuse(*arguments, **options):
-    raise AssertionError(f"a page must not reach for the network: {arguments}")
-
-socket.socket.connect = refuse
-pages = {}
-for app in sys.argv[1:]:
-    spec = importlib.util.spec_from_file_location("app_" + Path(app).parent.name, app)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    page = module.build_demo()
-    config = page.get_config_file()
-    public = [d["api_name"] for d in config["dependencies"] if d["api_visibility"] == "public"]
-    pages[Path(app).parent.name] = {
-        "title": config["title"],
-        "faults": faults(page),
-        "api": [name for name in public if name],
-        "labels": [c["props"].get("label") for c in config["components"]],
-        "text": " ".join(str(c["props"].get("value")) for c in config["components"] if c["type"] == "markdown"),
-    }
-print(json.dumps(pages))
-"""
-
-
 @pytest.mark.parametrize("name", sorted(STUDIES))
 def test_a_study_is_judged_from_its_table(name: str) -> None:
     judged = metric_inputs.score_study(page_metric(name), metric_inputs.EXAMPLE_STUDY)
@@ -525,18 +509,15 @@ def test_a_study_is_judged_from_its_table(name: str) -> None:
     ],
 )
 def test_every_app_builds(names: set[str]) -> None:
-    """One process builds them all: much of its time is the import of Gradio."""
-    apps = [str(path / "app.py") for path in FOLDERS if path.name in names]
-    command = [sys.executable, "-W", "error::UserWarning", "-c", BUILD, *apps]
-    run = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT, timeout=300)
-    assert run.returncode == 0, run.stderr
-    pages = json.loads(run.stdout.splitlines()[-1])
-    assert set(pages) == names
-    for name, page in pages.items():
-        assert not page["faults"], f"{name}: {page['faults']}"
+    for name in names:
+        page = pages.build(ROOT / "metrics" / name / "app.py")
+        config = page.get_config_file()
+        labels = {part["props"].get("label") for part in config["components"]}
+        texts = [str(part["props"].get("value")) for part in config["components"] if part["type"] == "markdown"]
+        assert not pages.faults(page), name
         kind = TEXTS.get(name, "edits" if name in EDITS else "numbers" if name == "inpainting_nll" else "contexts")
         kind = "rolls" if name in ROLLS else "study" if name in STUDIES else kind
-        assert page["title"].lower().replace(" ", "_").replace("-", "_") == name
+        assert config["title"].lower().replace(" ", "_").replace("-", "_") == name
         buttons = {
             "contexts": {"judge_files", "judge_tokens"},
             "rolls": {"judge_rolls"},
@@ -548,15 +529,15 @@ def test_every_app_builds(names: set[str]) -> None:
             "themes": {"judge_themes"},
             "study": {"judge_study"},
         }
-        assert set(page["api"]) == buttons[kind] | {"run_example"}
-        assert ("Reference: 384 tokens" in page["labels"]) == (kind == "contexts")
-        assert ({"True piece", "Predicted piece"} <= set(page["labels"])) == (kind == "rolls")
-        assert ({"Original", "Edited"} <= set(page["labels"])) == (kind == "edits")
-        assert ("Pattern that was asked for" in page["labels"]) == (kind == "lyrics")
-        assert ({"Generated tags", "Reference tags"} <= set(page["labels"])) == (kind == "tags")
-        assert ("Lyrics of people" in page["labels"]) == (kind == "words")
-        assert ("Theme" in page["labels"]) == (kind == "themes")
-        assert "## Limitations" in page["text"]
+        assert set(filter(None, pages.public_names(config))) == buttons[kind] | {"run_example"}
+        assert ("Reference: 384 tokens" in labels) == (kind == "contexts")
+        assert ({"True piece", "Predicted piece"} <= set(labels)) == (kind == "rolls")
+        assert ({"Original", "Edited"} <= set(labels)) == (kind == "edits")
+        assert ("Pattern that was asked for" in labels) == (kind == "lyrics")
+        assert ({"Generated tags", "Reference tags"} <= set(labels)) == (kind == "tags")
+        assert ("Lyrics of people" in labels) == (kind == "words")
+        assert ("Theme" in labels) == (kind == "themes")
+        assert "## Limitations" in " ".join(texts)
 
 
 SERVE = """

@@ -1,16 +1,15 @@
-"""The leaderboard's Space: its callbacks as plain functions, its layout in a process of its own."""
+"""The leaderboard's Space: its callbacks as plain functions, its layout as Gradio builds it."""
 
 from __future__ import annotations
 
 import dataclasses
 import json
-import subprocess
-import sys
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests import pages
 
 from music_evals.errors import HubError, NoDataError, UnknownNameError
 from music_evals.leaderboard import build_leaderboard, keep_tables
@@ -348,37 +347,18 @@ def test_code_makes_the_same_table(shipped: Board, monkeypatch: pytest.MonkeyPat
     assert shell.startswith("hf download owner/board --repo-type dataset")
 
 
-LAYOUT = """
-import json, os, runpy, sys
-layouts = []
-for board in ("", "/nowhere/<b>"):
-    os.environ["MUSIC_EVALS_BOARD"] = board
-    config = runpy.run_path(sys.argv[1])["build_demo"]().get_config_file()
-    parts = [part["props"] for part in config["components"]]
-    layouts.append({
-        "ids": [part.get("elem_id") for part in parts],
-        "names": sorted(str(event["api_name"]) for event in config["dependencies"]
-                        if event["api_visibility"] == "public" and event["api_name"]),
-        "status": [part.get("value") for part in parts if part.get("elem_id") == "status"],
-    })
-print(json.dumps(layouts))
-"""
-
-
 @pytest.mark.gradio
-def test_the_layout() -> None:
+def test_the_layout(monkeypatch: pytest.MonkeyPatch) -> None:
     """With the board that is shipped, and with one that is not there, which is told on the page."""
-    command = [sys.executable, "-W", "error::UserWarning:music_evals", "-c", LAYOUT, str(SPACE / "app.py")]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    shipped, absent = json.loads(done.stdout.splitlines()[-1])
-    for told in (shipped, absent):
-        assert {"table_choice", "table", "search", "item", "rolls", "words", "reload", "cancel", "latex"} <= set(
-            told["ids"]
-        )
-        assert {"show_table", "tables", "items", "reload"} <= set(told["names"])
-    assert "&lt;b&gt;" in absent["status"][0]
-    assert "&lt;b&gt;" not in shipped["status"][0]
+    status = []
+    for board in ("", "/nowhere/<b>"):
+        monkeypatch.setenv("MUSIC_EVALS_BOARD", board)
+        config = pages.build(SPACE / "app.py").get_config_file()
+        parts = {part["props"].get("elem_id"): part["props"].get("value") for part in config["components"]}
+        assert {"table_choice", "table", "search", "item", "rolls", "words", "reload", "cancel", "latex"} <= set(parts)
+        assert {"show_table", "tables", "items", "reload"} <= set(pages.public_names(config))
+        status.append(parts["status"])
+    assert ["&lt;b&gt;" in text for text in status] == [False, True]
 
 
 def test_app_is_short() -> None:

@@ -8,16 +8,16 @@ import json
 import math
 import re
 import shlex
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+from tests import pages
 
 from music_evals.annotations import NOTE_DTYPE, Score, Tempo
 from music_evals.audio.loudness import integrated_loudness
 from music_evals.benchmark.tasks.preservation.worker import outline
+from music_evals.cli import main
 from music_evals.errors import (
     FileTooLargeError,
     InvalidInputError,
@@ -32,6 +32,7 @@ from music_evals.symbolic.midi import save_midi
 from music_evals.ui.spaces.preservation import (
     Compared,
     _track,
+    build_demo,
     code_of,
     compare_uploads,
     findings_html,
@@ -227,23 +228,21 @@ def test_the_receipt_tells_extractors_of_recordings_and_content_of_files(recordi
     assert receipt["versions"]["music_evals"]
 
 
-def test_the_python_that_is_offered_gives_the_same_scores(scores, examples):
+def test_the_python_that_is_offered_gives_the_same_scores(scores, examples, monkeypatch, capsys):
     python, _ = code_of(scores)
-    folder = Path(examples[-1].original).parent
-    program = python.replace("print(", "import json; print(json.dumps(").replace("[0])", "[0], default=str))")
-    run = subprocess.run([sys.executable, "-c", program], cwd=folder, capture_output=True, text=True, check=True)
-    got = json.loads(run.stdout)
+    monkeypatch.chdir(Path(examples[-1].original).parent)
+    exec(python.replace("print(", "import json; print(json.dumps(").replace("[0])", "[0], default=str))"), {})  # noqa: S102
+    got = json.loads(capsys.readouterr().out)
     for found in (bar.row for bar in scores.bars):
         assert got[found["score"]] == pytest.approx(found["value"])
 
 
-def test_the_command_that_is_offered_gives_the_same_scores(scores, examples, tmp_path):
+def test_the_command_that_is_offered_gives_the_same_scores(scores, examples, tmp_path, monkeypatch):
     _, shell = code_of(scores)
     words = shlex.split(shell)
     words[words.index("--out") + 1] = str(tmp_path / "out")
-    folder = Path(examples[-1].original).parent
-    command = [sys.executable, "-m", "music_evals.cli", *words[1:], "--no-report"]
-    subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True)
+    monkeypatch.chdir(Path(examples[-1].original).parent)
+    assert main([*words[1:], "--no-report", "--engine", "serial"]) == 0
     results = json.loads((tmp_path / "out" / "results.json").read_text(encoding="utf-8"))
     [system] = [system for system, about in results["systems"].items() if about["role"] == "system"]
     for found in (bar.row for bar in scores.bars):
@@ -319,12 +318,7 @@ def test_the_examples_are_what_their_titles_say():
 
 
 @pytest.mark.gradio
-def test_the_page_builds_with_public_names_in_a_process_of_its_own():
-    program = (
-        "from music_evals.ui.spaces.preservation import build_demo\n"
-        "demo = build_demo(warm_up=False)\n"
-        "info = demo.get_api_info()\n"
-        "print(sorted(info['named_endpoints']), demo.max_upload_bytes)\n"
-    )
-    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert run.stdout.strip() == "['/compare'] 67108864"
+def test_the_page_builds_with_public_names():
+    demo = pages.built(lambda: build_demo(warm_up=False))
+    assert list(demo.get_api_info()["named_endpoints"]) == ["/compare"]
+    assert demo.max_upload_bytes == 67108864

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from tests import pages
 
 SPACES = Path(__file__).resolve().parents[3] / "spaces"
 # Page -> its calls, and elements that it has among others.
@@ -22,33 +20,17 @@ PAGES = {
     ),
 }
 
-BUILD = """
-import json, os, runpy, sys
-built = {}
-for app in sys.argv[1:]:
-    for hosted in ("", "org/page"):
-        os.environ["SPACE_ID"] = hosted
-        config = runpy.run_path(app)["build_demo"]().get_config_file()
-        parts = [part["props"] for part in config["components"]]
-        built.setdefault(app, []).append({
-            "public": sorted(each["api_name"] for each in config["dependencies"] if each["api_visibility"] == "public"),
-            "ids": [part["elem_id"] for part in parts if part.get("elem_id")],
-            "about": next(part["value"] for part in parts if part.get("elem_id") == "about"),
-        })
-print(json.dumps(built))
-"""
-
 
 @pytest.mark.gradio
-def test_pages_are_built_with_public_calls() -> None:
-    """One process builds both, here and hosted: what takes its time is the import of Gradio."""
-    apps = {str(SPACES / name / "app.py"): name for name in PAGES}
-    command = [sys.executable, "-W", "ignore", "-c", BUILD, *apps]
-    built = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()[-1])
-    for app, name in apps.items():
-        calls, parts = PAGES[name]
-        for found, stays in zip(built[app], (True, False), strict=True):
-            assert len(found["ids"]) == len(set(found["ids"]))
-            assert ("stays on the machine" if stays else "sent to the server of this Space") in found["about"]
-            assert found["public"] == calls
-            assert parts <= set(found["ids"])
+@pytest.mark.parametrize(("name", "hosted"), [(name, hosted) for name in PAGES for hosted in ("", "org/page")])
+def test_pages_are_built_with_public_calls(name: str, hosted: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SPACE_ID", hosted)
+    config = pages.build(SPACES / name / "app.py").get_config_file()
+    parts = [part["props"] for part in config["components"]]
+    ids = [part["elem_id"] for part in parts if part.get("elem_id")]
+    assert len(ids) == len(set(ids))
+    [about] = [part["value"] for part in parts if part.get("elem_id") == "about"]
+    assert ("sent to the server of this Space" if hosted else "stays on the machine") in about
+    calls, wanted = PAGES[name]
+    assert sorted(pages.public_names(config)) == calls
+    assert wanted <= set(ids)
