@@ -154,17 +154,11 @@ def select_auxiliary(names: Iterable[str] | bool, metrics: Iterable[str], varian
     # one that is among the metrics is no auxiliary metric of theirs; a release has none
     if variant in RELEASES:
         return select_names(() if isinstance(names, bool) else names, (), f"auxiliary metric of {variant}")
-    if isinstance(names, bool):
-        return facet_auxiliary(metrics) if names else ()
-    known = frozenset(metrics)
-    return tuple(name for name in select_names(names, AUXILIARY, "auxiliary metric") if name not in known)
-
-
-def facet_auxiliary(metrics: Iterable[str]) -> tuple[str, ...]:
-    """Return all auxiliary metrics of the facets that these metrics belong to, but for those among them."""
     own = frozenset(metrics)
-    facets = {CATALOGUE[name].facet for name in own}
-    return tuple(name for name, scale in AUXILIARY.items() if scale.facet in facets and name not in own)
+    if isinstance(names, bool):
+        facets = {CATALOGUE[name].facet for name in own} if names else ()
+        names = [name for name, scale in AUXILIARY.items() if scale.facet in facets]
+    return tuple(name for name in select_names(names, AUXILIARY, "auxiliary metric") if name not in own)
 
 
 if TYPE_CHECKING:

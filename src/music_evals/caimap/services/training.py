@@ -267,14 +267,10 @@ def _passes(session: Session) -> list[TaskRow]:
     return list(session.scalars(chosen.order_by(TaskRow.id)))
 
 
-def _accepted(row: SongRow) -> Structure | None:
-    return None if row.accepted is None else Structure.from_dict(row.accepted["structure"])
-
-
 def _references(session: Session, row: TaskRow, passes: list[TaskRow]) -> tuple[str, list[Structure]]:
     """Return by what a pass is judged."""
-    accepted = _accepted(session.get_one(SongRow, row.song))
+    accepted = session.get_one(SongRow, row.song).accepted
     if accepted is not None:
-        return "accepted", [accepted]
+        return "accepted", [Structure.from_dict(accepted["structure"])]
     others = [Structure.from_dict(task.result or {}) for task in passes if task.song == row.song and task.id != row.id]
     return "others" if others else "", others

@@ -113,11 +113,19 @@ class Provider:
             from authlib.oauth2.rfc6749.parameters import prepare_grant_uri
             from authlib.oauth2.rfc7636 import create_s256_code_challenge
         endpoints, _ = await self._configuration()
-        return str(prepare_grant_uri(
-            endpoints.authorization_endpoint, self.client_id, "code", redirect_uri=self.redirect_uri, scope=self.scopes,
-            state=keys.state, nonce=keys.nonce, code_challenge=create_s256_code_challenge(keys.verifier),
-            code_challenge_method="S256",
-        ))  # fmt: skip
+        return str(
+            prepare_grant_uri(
+                endpoints.authorization_endpoint,
+                self.client_id,
+                "code",
+                redirect_uri=self.redirect_uri,
+                scope=self.scopes,
+                state=keys.state,
+                nonce=keys.nonce,
+                code_challenge=create_s256_code_challenge(keys.verifier),
+                code_challenge_method="S256",
+            )
+        )
 
     async def subject(self, code: str, keys: Keys) -> str:
         """Exchange the code that a browser brought back, and return who it stands for.

@@ -213,7 +213,10 @@ def fill(
         n_candidates=n_candidates,
         evaluate=truth_known,
     ):
-        written = _in_ticks(candidate.notes, start, tpq, velocity)
+        # steps from the start of the gap, in the ticks of the tune
+        onsets, durations = candidate.notes["onset_tick"], candidate.notes["duration_tick"]
+        begins, ends = (start + rescale_tick(steps, STEPS_PER_QUARTER, tpq) for steps in (onsets, onsets + durations))
+        written = make_notes(begins, np.maximum(ends - begins, 1), candidate.notes["pitch"], velocity)
         candidates.append(dataclasses.replace(candidate, notes=written))
         if progress is not None:
             progress(len(candidates), wanted)
@@ -403,13 +406,6 @@ def _with(tokens: Tokens, gap: slice, middle: Tokens) -> Tokens:
     whole = tokens.copy()
     whole[gap] = middle
     return whole
-
-
-def _in_ticks(notes: NoteArray, start: int, ticks_per_quarter: int, velocity: int) -> NoteArray:
-    """Return notes in steps from the start of the gap as notes in the ticks of the tune."""
-    onsets = start + rescale_tick(notes["onset_tick"], STEPS_PER_QUARTER, ticks_per_quarter)
-    ends = start + rescale_tick(notes["onset_tick"] + notes["duration_tick"], STEPS_PER_QUARTER, ticks_per_quarter)
-    return make_notes(onsets, np.maximum(ends - onsets, 1), notes["pitch"], velocity)
 
 
 def _remarks(inpainter: Inpainter, n: int, wanted: int, *, ranked: bool) -> Iterator[str]:
