@@ -33,6 +33,7 @@ if "PYTEST_XDIST_WORKER" in os.environ:
     # processes that fill one cache of numba together break it for good (music_evals.compiling)
     _own_code = Path(__file__).parents[1] / ".pytest_cache" / f"numba-{os.environ['PYTEST_XDIST_WORKER']}"
     os.environ["NUMBA_CACHE_DIR"] = str(_own_code)
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # processes that tests start would compile the package each time
 for _variable in ("HF_DATASETS_CACHE", "HF_METRICS_CACHE", "HF_EVALUATE_CACHE", "HF_MODULES_CACHE", "HF_HUB_CACHE"):
     os.environ.pop(_variable, None)
 
