@@ -64,6 +64,7 @@ def environment(tmp_path: Path) -> dict[str, str]:
     return {**os.environ, **own, "PYTHONPATH": str(tmp_path)}
 
 
+@pytest.mark.slow
 def test_compiling_is_logged_once_and_only_where_it_happens(tmp_path: Path) -> None:
     (tmp_path / "slow_code.py").write_text(SLOW_CODE)
     warnings = []
@@ -77,6 +78,7 @@ def test_compiling_is_logged_once_and_only_where_it_happens(tmp_path: Path) -> N
     assert warnings == [1, 0]
 
 
+@pytest.mark.slow
 def test_first_runs_never_overlap(tmp_path: Path) -> None:
     spans = tmp_path / "spans.txt"
     command = [sys.executable, "-c", SPANS, str(spans)]

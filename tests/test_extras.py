@@ -171,6 +171,7 @@ def words_of(command: str, scores: Path) -> list[str]:
     return [*words, "--out", str(scores / ("out" if command in VERBS else f"out_of_{words[0]}"))]
 
 
+@pytest.mark.slow
 def test_verbs_end_in_one_line(run: Run, scores: Path, ended: dict[str, tuple[int, str, str]]) -> None:
     """One of them as users start it, and all in one process."""
     for command, extra in VERBS.items():
@@ -185,6 +186,7 @@ def test_verbs_end_in_one_line(run: Run, scores: Path, ended: dict[str, tuple[in
     assert not (scores / "out").exists()
 
 
+@pytest.mark.slow
 def test_a_writer_needs_its_own_extra_alone(run: Run, tmp_path: Path) -> None:
     (tmp_path / "writer").mkdir()
     (tmp_path / "writer" / "config.json").write_text("{}")
@@ -194,6 +196,7 @@ def test_a_writer_needs_its_own_extra_alone(run: Run, tmp_path: Path) -> None:
     assert_one_line(run("-m", "music_evals.cli", *words, *more, hidden=hidden), "models")
 
 
+@pytest.mark.slow
 def test_recordings_need_their_extractors_before_any_work(run: Run, tmp_path: Path) -> None:
     import soundfile
 
@@ -245,6 +248,7 @@ print(json.dumps(told))
 """
 
 
+@pytest.mark.slow
 def test_every_app_ends_in_one_line(run: Run) -> None:
     """Which extras a page needs stands in its requirements.txt."""
     alone = run(str(APPS[0]))
@@ -293,6 +297,7 @@ MODULES = {
 }
 
 
+@pytest.mark.slow
 def test_every_module_loads_and_computes_or_names_what_it_needs(run: Run, tmp_path: Path) -> None:
     """Tokens, and recordings but for their melody, are scored without any extra."""
     names = sorted(path.parent.name for path in APPS if path.parent.parent.name == "metrics")

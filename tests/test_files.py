@@ -277,6 +277,7 @@ while turn < 60 or time.monotonic() < until:
 
 
 class TestManyWriters:
+    @pytest.mark.slow
     def test_processes(self, tmp_path):
         workers = [
             subprocess.Popen(

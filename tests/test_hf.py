@@ -139,6 +139,7 @@ def test_kinds_mix_in_one_batch(agreement: Agreement, tmp_path: Path) -> None:
     assert result["per_item"] == [1.0] * len(kinds)
 
 
+@pytest.mark.slow
 def test_a_context_in_parts_is_a_whole_context(agreement: Agreement, tmp_path: Path) -> None:
     parts = {"past": MEASURE * 6, "middle": as_path(tmp_path, 4), "future": np.array(MEASURE * 6)}
     assert agreement.compute(predictions=[parts], references=[parts])["agreement"] == 1.0

@@ -240,6 +240,7 @@ def test_samples_lie_in_a_private_folder_until_they_are_computed(arrived: Arrive
     assert arrived.spool is None
 
 
+@pytest.mark.slow
 def test_samples_go_when_computing_fails_and_when_the_instance_does(
     arrived: Arrived, file: Path, tmp_path: Path
 ) -> None:

@@ -24,6 +24,7 @@ def metric(in_root: Path, tmp_path: Path) -> Any:
     return evaluate.load("./metrics/piano_roll_error_rate", cache_dir=str(tmp_path / "cache"))
 
 
+@pytest.mark.slow
 def test_every_form_is_the_same_roll(metric: Any, tmp_path: Path) -> None:
     roll = piano_roll(CHORD)
     midi = write_midi(CHORD)

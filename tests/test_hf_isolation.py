@@ -81,6 +81,7 @@ def midi_file(folder: Path, name: str) -> Path:
     return folder / f"{name}.mid"
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("reader")
 def test_a_parser_that_dies_costs_one_item(count: Count, tmp_path: Path) -> None:
     good, deadly = midi_file(tmp_path, "good"), midi_file(tmp_path, "deadly")
@@ -119,6 +120,7 @@ def test_tokens_need_no_process(count: Count) -> None:
     assert count.compute() == {"count": 2}
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("reader")
 def test_an_instance_that_is_dropped_takes_its_process_along(tmp_path: Path) -> None:
     dropped = Count(cache_dir=str(tmp_path / "cache"), keep_in_memory=True)
@@ -139,6 +141,7 @@ def test_errors_of_every_kind_name_the_item(count: Count, tmp_path: Path) -> Non
         count.add_batch(predictions=[MIDDLE, backend], references=[CONTEXT] * 2)
 
 
+@pytest.mark.slow
 def test_a_script_that_never_computes_ends_in_silence(tmp_path: Path) -> None:
     file = midi_file(tmp_path, "a")
     script = (

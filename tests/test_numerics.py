@@ -164,6 +164,7 @@ class TestOneThread:
             torch.set_num_threads(before)
 
 
+@pytest.mark.slow
 def test_a_library_that_is_loaded_later_is_held_too() -> None:
     code = """
 from music_evals.numerics import one_thread

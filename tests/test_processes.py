@@ -83,6 +83,7 @@ def batch(tmp_path):
     return make
 
 
+@pytest.mark.slow
 def test_a_crash_costs_one_file(deadly, batch):
     names = ["one", "abort", "two", "segfault", "bug", "exit", "lambda", "three"]
     results = dict(read_many(batch(*names), reader=deadly.deadly))
@@ -100,6 +101,7 @@ def test_a_crash_costs_one_file(deadly, batch):
     assert "exit code 0" in str(by_name["exit"])
 
 
+@pytest.mark.slow
 def test_a_hang_costs_one_file(deadly, batch):
     results = [result for _, result in read_many(batch("one", "hang", "two"), reader=deadly.deadly, timeout_sec=1.0)]
     assert isinstance(results[1], ParserCrashError)

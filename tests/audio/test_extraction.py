@@ -362,6 +362,7 @@ def features(song):
 class TestOurOwn:
     """All eight features by their default backends."""
 
+    @pytest.mark.slow
     def test_all_are_there(self, features):
         assert not features.undefined
         assert features.beats.bpm == pytest.approx(120, rel=0.01)
@@ -389,6 +390,7 @@ class TestOurOwn:
             else:
                 np.testing.assert_array_equal(softer[name], array, err_msg=name)
 
+    @pytest.mark.slow
     def test_threads_do_not_change_a_number(self, features, song):
         audios = [load_audio(song, rate=RATE) for _ in range(2)]
         found = {}

@@ -71,6 +71,7 @@ def test_a_long_recording_is_run_in_pieces(
     np.testing.assert_allclose(said.onsets, 1 / (1 + np.exp(-values[62:123])), atol=1e-6)
 
 
+@pytest.mark.slow
 def test_the_networks_hear_nearly_the_same_in_pieces_as_in_the_whole(
     monkeypatch: pytest.MonkeyPatch, rng: np.random.Generator
 ) -> None:

@@ -107,6 +107,7 @@ class TestEssentia:
     def _needs_essentia(self):
         skip_without("essentia")
 
+    @pytest.mark.slow
     def test_key(self, clicks_on_a_c_major_triad):
         found = extract(clicks_on_a_c_major_triad, ["key"], backends={"key": "essentia_bgate"}).key
         assert (found.tonic, found.mode) == (0, "major")

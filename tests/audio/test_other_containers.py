@@ -393,6 +393,7 @@ class TestFilesOfFFmpeg:
         assert (named.content_hash, named.read_by) == (load_audio(encoded["wav"]).content_hash, "")
         assert path.read_bytes() == content + b"\1"
 
+    @pytest.mark.slow
     def test_an_upload_of_that_kind_becomes_its_samples(self, encoded, tmp_path):
         from music_evals.ui.uploads import load_recording, trusted_sources
 

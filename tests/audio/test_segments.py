@@ -105,6 +105,7 @@ def agreement(one: Segments, other: Segments) -> tuple[float, float]:
     return f_measure, mir_eval.segment.ari(one.intervals_sec, list(one.labels), intervals, labels)
 
 
+@pytest.mark.slow
 def test_what_leaves_the_form_alone_leaves_the_sections_alone(rng: np.random.Generator) -> None:
     wave = piece("ABAC")
     plain = segment_form(audio(wave))

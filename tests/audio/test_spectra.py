@@ -81,6 +81,7 @@ def test_the_window_is_that_of_scipy(length: int) -> None:
     np.testing.assert_array_equal(spectra._hann(length), get_window("hann", length))
 
 
+@pytest.mark.slow
 def test_the_default_extractors_import_neither_librosa_nor_numba() -> None:
     """They take half of a second to import, and half of a minute to compile."""
     code = """

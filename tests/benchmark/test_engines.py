@@ -129,6 +129,7 @@ def test_of_units_that_die_none_is_lost_or_told_twice(work: Any) -> None:
     assert sum(isinstance(answer, Failed) for answer in found.values()) == 12
 
 
+@pytest.mark.slow
 def test_parts_of_a_unit_that_dies_are_tried_one_by_one(work: Any) -> None:
     parts = units(1, "die", 3)
     whole = Unit((1, "die", 3), "whole", size=3, parts=tuple(parts))
@@ -177,6 +178,7 @@ for unit, answer, _ in local([Unit(payload, "one") for payload in {payloads!r}],
 """
 
 
+@pytest.mark.slow
 def test_a_script_needs_no_guard(work: Any, tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text(SCRIPT.format(folder=str(tmp_path), payloads=[1, 1]))
@@ -184,6 +186,7 @@ def test_a_script_needs_no_guard(work: Any, tmp_path: Path) -> None:
     assert ran.stdout.split() == ["once", "2", "2"]
 
 
+@pytest.mark.slow
 def test_processes_end_with_a_parent_that_is_killed(work: Any, tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text(SCRIPT.format(folder=str(tmp_path), payloads=[1, "hang", "hang"]))

@@ -89,6 +89,7 @@ class TestPathsInLists:
         settings = {"dataset": songs_file, "predictions": [path], **more, **QUICK}
         assert "mine" in run(task, tmp_path / "out", **settings).results["systems"]
 
+    @pytest.mark.slow
     def test_models(self, settings, fake_model):
         results = run("inpainting", models=[fake_model], baselines="none", report=False, **settings).results
         assert "fake" in results["systems"]

@@ -116,6 +116,7 @@ def test_files_that_hold_no_results(run: Path, text: str) -> None:
         load_results(run)
 
 
+@pytest.mark.slow
 def test_results_of_inpainting_that_an_older_version_made_otherwise_are_refused_by_name(tmp_path: Path) -> None:
     baselines = ("copy_past", "markov", "silence", "reference")
     files = {"records": records(1, 9, split="test")}

@@ -352,6 +352,7 @@ with records.RecordStore(Path(sys.argv[1]), {"a": 1}) as store:
 """
 
 
+@pytest.mark.slow
 def test_a_killed_writer_loses_nothing_that_was_written(tmp_path: Path) -> None:
     folder = tmp_path / "records"
     for _ in range(2):  # the second one goes on where the first one was

@@ -298,6 +298,7 @@ def test_all_forms_give_the_same_results(tmp_path: Path, monkeypatch: pytest.Mon
     assert results_of(read_records(tmp_path / "others")) == wanted
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("small_shards")
 def test_inpainting_gives_the_same_results_in_shards(tmp_path: Path) -> None:
     header, *made = inpainting_records(1, 5, split="test")

@@ -160,6 +160,7 @@ def test_the_page_is_made_of_the_same(rows: list[dict[str, Any]], read_page: Any
     assert ".toy {}" in page
 
 
+@pytest.mark.slow
 def test_a_long_page_is_folded_as_far_as_it_must(rows: list[dict[str, Any]], read_page: Any) -> None:
     @functools.cache
     def built(n_systems: int) -> tuple[Any, Any]:

@@ -178,6 +178,7 @@ def numbers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         del tasks.toy
 
 
+@pytest.mark.slow
 def test_a_task_of_one_folder_runs_and_resumes(numbers: Path, tmp_path: Path, read_page: Any) -> None:
     calls: list[tuple[int, int]] = []
     how: dict[str, Any] = {"numbers": numbers, "n_resamples": 50}

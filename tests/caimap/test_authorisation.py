@@ -494,6 +494,7 @@ def test_objects_of_others_are_rows_too() -> None:
                 assert "403" in (row[1:3] if row[3] == "403" else row[3:5]), page.path
 
 
+@pytest.mark.slow
 def test_who_withdrew_is_nobody(scene: Callable[[], Scene]) -> None:
     at = scene()
     for who in (at.bench.FAN, at.bench.PRO, at.bench.INSPECTOR):

@@ -43,6 +43,7 @@ def warned(bench: StudyBench, who: int) -> list[str]:
     return [one.kind for one in reversed(people.cautions(bench.service, who))]
 
 
+@pytest.mark.slow
 def test_two_who_do_nothing_are_not_paid_but_excluded(bench: StudyBench) -> None:
     long_songs(bench, 60)
     for who in (bench.PRO, bench.OTHER_PRO):
@@ -112,6 +113,7 @@ def test_structures_that_are_all_alike_warn_from_the_fifth(bench: StudyBench) ->
     assert "all_alike" not in warned(bench, bench.OTHER_PRO)
 
 
+@pytest.mark.slow
 def test_times_of_a_script_warn(bench: StudyBench) -> None:
     long_songs(bench, 12)
     for who, extra in ((bench.PRO, 0), (bench.OTHER_PRO, 9)):
@@ -200,6 +202,7 @@ def seen_by(bench: StudyBench, who: int) -> list:
     return [standing.counts, standing.balance, so_far, tasks, remarks, entries]
 
 
+@pytest.mark.slow
 def test_what_became_of_descriptions_is_shown_when_their_block_is_complete(bench: StudyBench) -> None:
     bench.service.configure(Settings(seed=1, share=0.2))
     describing(bench, 12)
@@ -258,6 +261,7 @@ def test_a_closed_week_shows_its_descriptions(bench: StudyBench) -> None:
     assert people.standing(bench.service, bench.FAN).balance == paid > 0
 
 
+@pytest.mark.slow
 def test_after_a_block_was_read_the_rest_of_it_is_drawn_with_the_whole_share() -> None:
     rest = [place for place in range(5000) if not assurance.is_sampled(1, "amateur", place, seed=7)]
     unread = sum(assurance.is_scored(1, "amateur", place, seed=7) for place in rest) / len(rest)
@@ -375,6 +379,7 @@ def answers_to(bench: StudyBench, task: int, folder) -> dict[str, tuple[int, str
     return answers
 
 
+@pytest.mark.slow
 def test_no_page_tells_an_annotator_what_became_of_a_description(tmp_path) -> None:
     pytest.importorskip("starlette.testclient")
     (tmp_path / "audio").mkdir()

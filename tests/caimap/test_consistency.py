@@ -92,6 +92,7 @@ def test_songs_without_boundaries_and_without_shared_lines_are_left_out() -> Non
     assert [row.n for row in found if row.measure == "boundary_f_measure"] == [0]
 
 
+@pytest.mark.slow
 @given(st.lists(st.lists(st.sampled_from(["verse1", "chorus1", "bridge1"]), min_size=4, max_size=4), min_size=2))
 def test_the_order_of_passes_and_songs_plays_no_part(labels: list[list[str]]) -> None:
     songs = [song(*row) for row in labels]

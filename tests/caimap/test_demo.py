@@ -32,6 +32,8 @@ from music_evals.cli import main
 from music_evals.cli.caimap import PASSWORD_VARIABLE
 from music_evals.errors import InvalidInputError
 
+pytestmark = pytest.mark.slow
+
 __all__ = ["recordings"]  # a fixture
 
 

@@ -167,6 +167,7 @@ def test_a_study_has_a_text_that_people_consent_to(bench: StudyBench, version: s
         bench.service.configure(Settings(consent=version))
 
 
+@pytest.mark.slow
 def test_a_finished_study_comes_in_and_goes_out_equal(
     bench: StudyBench, tmp_path: Path, in_root: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

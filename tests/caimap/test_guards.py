@@ -200,6 +200,7 @@ def test_lengths_that_are_none_are_refused(app: Any) -> None:
         assert_hardened(answer)
 
 
+@pytest.mark.slow
 def test_files_are_refused_as_a_whole(bench: StudyBench, app: Any) -> None:
     people = {right: {"annotate": bench.PRO, "inspect": bench.INSPECTOR, "public": 0}.get(right, bench.ADMIN)
               for right in {page.right for page in PAGES}}  # fmt: skip
@@ -256,11 +257,13 @@ def attempts(app: Any, trusted: list[str], peer: str, forwarded: list[str]) -> l
 FORGED = [f"198.51.100.{number}" for number in range(52)]
 
 
+@pytest.mark.slow
 def test_a_forged_address_changes_nothing_without_a_proxy(app: Any) -> None:
     found = attempts(app, proxies_of([]), "203.0.113.5", FORGED)
     assert found == [401] * 51 + [429]
 
 
+@pytest.mark.slow
 def test_behind_a_proxy_the_address_that_it_saw_counts(app: Any) -> None:
     # the proxy adds what it saw at the end of what the client had written
     trusted = proxies_of(["10.0.0.0/8"])
@@ -312,6 +315,7 @@ def member(bench: StudyBench) -> str:
     return "林"
 
 
+@pytest.mark.slow
 def test_those_who_sign_in_rightly_are_not_counted(app: Any, member: str) -> None:
     client = testclient.TestClient(app, follow_redirects=False)
     sent = {"name": member, "password": PASSWORD}
@@ -332,6 +336,7 @@ def sign_in(app: Any, name: str, password: str, address: str = "192.0.2.1") -> i
     return status
 
 
+@pytest.mark.slow
 def test_each_failure_doubles_the_wait_up_to_a_quarter_of_an_hour(app: Any, member: str, moment: list[float]) -> None:
     assert [sign_in(app, member, "x") for _ in range(2)] == [401, 401]
     for wait in (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 900, 900):
@@ -357,6 +362,7 @@ def test_an_unknown_account_waits_as_a_known_one(app: Any, member: str, moment: 
     assert set(found["nobody"]) == {401, 429}
 
 
+@pytest.mark.slow
 def test_nobody_locks_the_owner_out_from_elsewhere(app: Any, member: str, moment: list[float]) -> None:
     for number in range(300):
         sign_in(app, member, "x", f"198.51.{number // 250}.{number % 250}")
@@ -364,6 +370,7 @@ def test_nobody_locks_the_owner_out_from_elsewhere(app: Any, member: str, moment
     assert sign_in(app, member, PASSWORD, "192.0.2.77") == 303  # where they never were before
 
 
+@pytest.mark.slow
 def test_an_address_waits_over_many_accounts_but_not_its_own_people(app: Any, member: str, moment: list[float]) -> None:
     assert sign_in(app, member, PASSWORD) == 303
     found = [sign_in(app, f"guess{number}", "x") for number in range(60)]
@@ -389,6 +396,7 @@ def test_people_of_one_office_sign_in_at_once_and_are_not_counted(moment: list[f
             attempts.forgive("192.0.2.1", f"n{number}", is_owner=True)
 
 
+@pytest.mark.slow
 def test_counters_are_bounded(moment: list[float]) -> None:
     attempts = Attempts()
     for number in range(MOST_KEYS + 500):
@@ -427,6 +435,7 @@ def test_what_guesses_nothing_neither_counts_nor_forgives(app: Any, member: str,
     assert speak() == 303
 
 
+@pytest.mark.slow
 def test_links_without_a_name_count_for_the_address_alone(app: Any, member: str, moment: list[float]) -> None:
     client = testclient.TestClient(app, follow_redirects=False)
     found = [client.post(f"/new-password/{number}", data={"password": PASSWORD}).status_code for number in range(52)]

@@ -229,6 +229,7 @@ def test_a_callback_is_used_once(bench: StudyBench, app, provider: LocalProvider
     assert count(bench, SessionRow) == 1
 
 
+@pytest.mark.slow
 def test_another_state_is_refused_and_ends_nothing(bench: StudyBench, app, provider: LocalProvider) -> None:
     identity_of(bench, bench.FAN, "6482a1", provider)
     person, other = Person(app, bench), Person(app, bench)
@@ -459,6 +460,7 @@ def test_nobody_is_led_elsewhere(bench: StudyBench, app, provider: LocalProvider
     assert "evil" not in back.text
 
 
+@pytest.mark.slow
 def test_beginning_is_slowed_down(app, bench: StudyBench, provider: LocalProvider) -> None:
     client = Person(app, bench).client
     assert {client.get(BEGIN).status_code for _ in range(61)} == {303}
@@ -710,6 +712,7 @@ def test_the_second_migration_goes_up_and_down(tmp_path) -> None:
     check_migration(sqlite_url(tmp_path / "study.db"))
 
 
+@pytest.mark.slow
 def test_the_second_migration_and_a_sign_in_on_postgresql(postgres: str, provider: LocalProvider, tmp_path) -> None:
     check_migration(postgres)
     migrate(postgres, "base")

@@ -163,6 +163,7 @@ def addresses(bench: StudyBench) -> list[tuple[int, str]]:
     return sorted(set(found))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_every_page_is_in_one_language(busy: StudyBench, visitor, language: str) -> None:
     read, wrong = 0, {}

@@ -57,6 +57,7 @@ def asked_at_once(bench: StudyBench, people: list[int]) -> tuple[list[Any], list
     return given, errors
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("places", [30, 10])
 def test_thirty_who_ask_at_once_are_answered(any_bench: StudyBench, places: int) -> None:
     bench = any_bench
@@ -73,6 +74,7 @@ def test_thirty_who_ask_at_once_are_answered(any_bench: StudyBench, places: int)
     assert len({task.song for task in tasks}) == places
 
 
+@pytest.mark.slow
 def test_what_crosses_in_postgresql_is_tried_again(postgres: str) -> None:
     bench = StudyBench(postgres, Settings(share=0.0, congruent_share=0.0))
     bench.songs("s1", "s2")
@@ -215,6 +217,7 @@ def test_a_clock_that_went_back_after_a_draft_takes_no_time_off(bench: StudyBenc
         assert list(session.scalars(select(WarningRow))) == []
 
 
+@pytest.mark.slow
 def test_nobody_is_excluded_by_a_clock_that_goes_back_again_and_again(bench: StudyBench) -> None:
     described(bench, *(f"s{number}" for number in range(6)))
     for _ in range(6):
@@ -336,6 +339,7 @@ def fit_manifest(copy: Path, name: str) -> None:
     (copy / MANIFEST).write_text(json.dumps(manifest), encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_in_postgresql_too(postgres: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     copy, back = tmp_path / "copy", tmp_path / "back"
     bench = StudyBench(postgres, Settings())

@@ -59,6 +59,7 @@ def test_old_modules_warn(old: str, new: str, monkeypatch: pytest.MonkeyPatch) -
     assert any(f"{old} is called music_evals.caimap.{new} now" in message for message in said)
 
 
+@pytest.mark.slow
 def test_old_modules_are_imported_from_an_old_package() -> None:
     """In a process that has imported nothing else of the platform, as a user's script does."""
     script = """

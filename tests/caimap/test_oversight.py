@@ -207,6 +207,7 @@ def test_settled_structures_are_verified_without_seeing_what_was_settled(bench: 
         inspecting.unsettled(bench.service, bench.ADMIN, "s1")
 
 
+@pytest.mark.slow
 def test_a_fifth_of_what_an_inspector_settled_is_verified(bench: StudyBench) -> None:
     bench.service.configure(Settings(seed=1, share=0.2, congruent_share=0.0))
     settled(bench, *(f"s{number}" for number in range(5)))
@@ -339,6 +340,7 @@ def test_analytics_count_what_the_player_reported(bench: StudyBench) -> None:
         oversight.submissions(bench.service, bench.ADMIN, 99)
 
 
+@pytest.mark.slow
 @pytest.mark.requirement(number=13)
 def test_the_pages_of_oversight(bench: StudyBench, tmp_path) -> None:
     testclient = pytest.importorskip("starlette.testclient")

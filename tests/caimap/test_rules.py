@@ -496,6 +496,7 @@ def test_every_block_holds_its_share(seed: int, person: int, length: int, blocks
         assert sum(found) * length == drawn * len(found)
 
 
+@pytest.mark.slow
 def test_each_place_of_a_block_is_drawn_as_often() -> None:
     counts = np.sum([np.reshape(sampled(person, 20), (-1, 5)).sum(axis=0) for person in range(500)], axis=0)
     assert counts.sum() == 2000

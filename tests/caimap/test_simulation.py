@@ -10,6 +10,8 @@ from music_evals.caimap.domain.simulation import HABITS, Plan, simulate
 from music_evals.cli import main
 from music_evals.errors import InvalidInputError
 
+pytestmark = pytest.mark.slow
+
 OF_SHARES = {name: HABITS[name] for name in ("careful", "hasty", "random")}
 
 

@@ -200,10 +200,12 @@ def assert_migrations_keep_the_data(bench: StudyBench, kind: str) -> None:
     bench.store.close()
 
 
+@pytest.mark.slow
 def test_migrations_down_and_up_keep_the_data(bench: StudyBench) -> None:
     assert_migrations_keep_the_data(bench, "sqlite")
 
 
+@pytest.mark.slow
 def test_migrations_down_and_up_keep_the_data_in_postgresql(postgres_bench: StudyBench) -> None:
     assert_migrations_keep_the_data(postgres_bench, "postgresql")
 
@@ -377,6 +379,7 @@ def test_a_backup_that_fails_leaves_nothing(kept: StudyBench, study: Path, tmp_p
     assert {found.name for found in tmp_path.iterdir()} == {"study"}
 
 
+@pytest.mark.slow
 def test_a_study_in_postgresql_is_copied_and_comes_back(
     postgres_bench: StudyBench, study: Path, tmp_path: Path, empty_postgres: str
 ) -> None:

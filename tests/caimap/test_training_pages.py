@@ -91,6 +91,7 @@ def test_inspectors_accept_a_structure_for_each_song_of_the_training(bench: Stud
     assert f'href="{path}"' not in manager.get("/training").text
 
 
+@pytest.mark.slow
 @pytest.mark.requirement(number=14)
 def test_items_that_are_far_apart_are_discussed_on_the_page(bench: StudyBench, visitor) -> None:  # noqa: F811
     item = practised(bench)
@@ -173,6 +174,7 @@ def test_the_page_of_a_settlement_marks_where_sections_begin(bench: StudyBench, 
     ]  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_the_new_pages_are_in_one_language(bench: StudyBench, visitor, language: str) -> None:  # noqa: F811
     bench.service.configure(Settings(seed=1, share=1.0, congruent_share=0.0))
@@ -236,6 +238,7 @@ def test_authors_are_not_told_what_is_sampled(bench: StudyBench, visitor) -> Non
     assert "等待评分" in visitor(bench.ADMIN).get(f"/manage/task/{number}").text
 
 
+@pytest.mark.slow
 def test_pages_that_are_read_cope_with_what_was_erased(bench: StudyBench, visitor) -> None:  # noqa: F811
     number = described(bench)
     for who in (bench.FAN, bench.PRO):

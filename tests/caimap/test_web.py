@@ -340,6 +340,7 @@ def test_a_page_says_whether_its_reader_may_write(bench: StudyBench, visitor) ->
     assert kept.status_code == 200
 
 
+@pytest.mark.slow
 def test_a_break_is_suggested_after_long_work(bench: StudyBench, visitor) -> None:
     number = first_task(bench)
     browser = visitor(bench.PRO)

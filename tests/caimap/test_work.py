@@ -204,6 +204,7 @@ def warnings_given(bench: StudyBench) -> list[tuple[int, str]]:
         return [tuple(row) for row in session.execute(select(WarningRow.person, WarningRow.kind))]
 
 
+@pytest.mark.slow
 def test_who_listens_and_writes_slowly_is_not_warned(bench: StudyBench) -> None:
     # what a page sends: the player's events, the first word, and drafts while somebody writes for ten minutes
     bench.songs("s1")
@@ -227,6 +228,7 @@ def test_who_listens_and_writes_slowly_is_not_warned(bench: StudyBench) -> None:
     assert row.page_min == pytest.approx(640 / 60)
 
 
+@pytest.mark.slow
 def test_a_task_warns_once_and_restarting_to_listen_takes_no_time_off(bench: StudyBench) -> None:
     bench.songs("s1", "s2")
     for _ in range(2):
@@ -309,6 +311,7 @@ def test_the_sample_is_scored_by_the_form_and_a_failing_one_is_made_again(bench:
     assert annotating.take_next(bench.service, bench.OTHER_FAN) is not None
 
 
+@pytest.mark.slow
 def test_one_of_five_descriptions_of_everybody_is_scored(bench: StudyBench) -> None:
     bench.service.configure(Settings(seed=1, share=0.2, congruent_share=0.0))
     bench.songs(*(f"s{number}" for number in range(10)))
@@ -643,6 +646,7 @@ def test_a_study_is_kept_in_sqlite_or_postgresql() -> None:
         Store("mysql://somewhere/study")
 
 
+@pytest.mark.slow
 def test_a_study_runs_on_postgresql(postgres: str) -> None:
     bench = StudyBench(postgres, Settings(share=0.0, congruent_share=0.0))
     try:
@@ -659,6 +663,7 @@ def test_a_study_runs_on_postgresql(postgres: str) -> None:
         migrate(postgres, "base")
 
 
+@pytest.mark.slow
 def test_who_withdraws_on_postgresql_holds_no_place_afterwards(postgres: str) -> None:
     bench = StudyBench(postgres, Settings(share=0.0, congruent_share=0.0))
     try:

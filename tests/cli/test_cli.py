@@ -60,6 +60,7 @@ def test_json_is_all_that_stdout_gets(small: list[str], tmp_path: Path, capsys: 
     assert "results: " in err
 
 
+@pytest.mark.slow
 def test_the_installed_command(small: list[str]) -> None:
     command = [str(Path(sys.executable).parent / "music-evals"), *small, "--json"]
     run = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -104,6 +105,7 @@ def test_argparse_errors_are_usage_errors(capsys: pytest.CaptureFixture[str]) ->
     assert "usage: music-evals" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_an_unwritable_folder_and_damaged_records(
     small: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -131,6 +133,7 @@ def test_a_full_disk(
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["records"]
 
 
+@pytest.mark.slow
 def test_failed_items_are_listed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for name in ("fine", "chords"):
         write_midi(tmp_path / "pairs" / "reference" / f"{name}.mid")
@@ -145,6 +148,7 @@ def test_failed_items_are_listed(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert (tmp_path / "out" / "report.html").exists()
 
 
+@pytest.mark.slow
 def test_a_voice_or_the_highest_notes_of_pairs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for side in ("reference", "prediction"):
         write_midi(tmp_path / "pairs" / side / "a.mid", chords=True)
@@ -165,6 +169,7 @@ def test_a_voice_or_the_highest_notes_of_pairs(tmp_path: Path, capsys: pytest.Ca
     )
 
 
+@pytest.mark.slow
 def test_pairs_in_another_meter(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for side in ("reference", "prediction"):
         write_midi(tmp_path / "pairs" / side / "a.mid", meter=(3, 4))
@@ -207,6 +212,7 @@ def test_warnings_are_told_without_a_path_of_our_code(tmp_path: Path, capsys: py
     assert "self-replication ≈" in out
 
 
+@pytest.mark.slow
 def test_cards(
     small: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -238,6 +244,7 @@ def test_cards(
     assert "models/tiny_rnn: README.md" in out
 
 
+@pytest.mark.slow
 def test_failures_are_on_no_card(
     small: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -304,6 +311,7 @@ def test_help_names_every_verb(capsys: pytest.CaptureFixture[str]) -> None:
     assert "Exit codes" in text
 
 
+@pytest.mark.slow
 def test_frame_as_csv_and_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write_midi(tmp_path / "midi" / "tune.mid")
     write_midi(tmp_path / "midi" / "chords.mid", chords=True)
@@ -352,6 +360,7 @@ def test_the_exit_code_of_an_interrupt(
     assert "go on" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_reader_that_goes_away_is_no_crash(small: list[str]) -> None:
     command = f"{sys.executable} -m music_evals.cli {' '.join(small)} | head -c 1"
     run = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
@@ -365,6 +374,7 @@ def is_option(node: ast.AST) -> bool:
     return isinstance(node, ast.AnnAssign) and getattr(node.target, "id", "") in {"GROUPS", "TEXTS"}
 
 
+@pytest.mark.slow
 def test_the_library_names_no_option_of_the_command() -> None:
     """It names settings, which the command says in its options and pages in words; pages show commands to copy.
 
@@ -412,6 +422,7 @@ def test_every_verb_that_judges_takes_an_engine(
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.slow
 def test_a_folder_of_other_settings_is_wrong_usage(small: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(small) == 0
     capsys.readouterr()

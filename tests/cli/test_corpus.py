@@ -64,6 +64,7 @@ def test_wrong_use_is_told_in_the_words_of_the_command(tmp_path: Path, capsys: p
     assert "as in 8:1:1" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_inpainting_reads_it(built: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     command = ["inpainting", "--dataset", str(built), "--baselines", "copy_past,corpus_prior", "--seeds", "1"]
     assert main([*command, "--out", str(tmp_path), "--no-report", "--json"]) == 0
@@ -71,6 +72,7 @@ def test_inpainting_reads_it(built: Path, tmp_path: Path, capsys: pytest.Capture
     assert set(results["systems"]) >= {"copy_past", "corpus_prior"}
 
 
+@pytest.mark.slow
 def test_train_reads_it(built: Path, tmp_path: Path) -> None:
     pytest.importorskip("torch")
     recipe = tmp_path / "train.yaml"

@@ -115,6 +115,7 @@ def test_songs_without_descriptions(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert "line 1: nothing in professional, amateur" in refused(arguments, capsys)
 
 
+@pytest.mark.slow
 def test_free_text_is_described_by_the_tags_that_are_found_in_it(
     tmp_path: Path, root: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

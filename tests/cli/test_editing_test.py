@@ -52,6 +52,7 @@ def test_the_report_of_a_study(study: Path, capsys: pytest.CaptureFixture[str]) 
     assert all(line in report for line in tables["warnings"])
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("no_figures")
 def test_a_report_says_what_is_marked_and_the_ratios_without(study: Path, capsys: pytest.CaptureFixture[str]) -> None:
     edits = pd.read_csv(study / "edits.csv")
@@ -76,6 +77,7 @@ def test_a_report_says_what_is_marked_and_the_ratios_without(study: Path, capsys
     assert {row["n"] for row in json.loads(capsys.readouterr().out)["ratios_unmarked"]} == {0}
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("no_figures")
 def test_without_listeners_as_json(study: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     (study / "listening.csv").unlink()
@@ -99,6 +101,7 @@ def test_a_wrong_row_is_named(study: Path, capsys: pytest.CaptureFixture[str]) -
     assert main(["editing-test", "report", str(study / "nowhere")]) == 2
 
 
+@pytest.mark.slow
 def test_a_plan(capsys: pytest.CaptureFixture[str]) -> None:
     command = ["editing-test", "plan", "--ratio", "0.5", "--pieces", "3,6", "--styles", "1", "--draws", "20", "--json"]
     assert main(command) == 0
@@ -115,6 +118,7 @@ def test_a_plan(capsys: pytest.CaptureFixture[str]) -> None:
     assert "--pieces must be whole numbers" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_no_effect_is_seldom_found() -> None:
     design = StudyDesign(styles=("bach",), ratio=1.0, time_limit_s=math.inf)
     (size,) = plan_sizes(design, [6], n_draws=100, seed=3)

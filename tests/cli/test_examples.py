@@ -38,6 +38,7 @@ def test_a_folder_that_cannot_be_made(tmp_path: Path, capsys: pytest.CaptureFixt
     assert "cannot make the folder" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_they_are_small_and_made_by_their_script(root: Path, tmp_path: Path) -> None:
     spec = importlib.util.spec_from_file_location("build_examples", root / "examples" / "build.py")
     assert spec

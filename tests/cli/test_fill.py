@@ -158,6 +158,7 @@ def test_the_picture_has_numbers_and_semitones_of_one_height(folder: Path, tmp_p
         assert float(roll.get("height", "")) * semitone / height == 5  # pixels
 
 
+@pytest.mark.slow
 def test_a_network_fills_and_ranks(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("torch")
     command = ["fill", str(folder / "choir.musicxml"), "--voice", "Bass", "--measures", "7-10", "--model"]
@@ -171,6 +172,7 @@ def test_a_network_fills_and_ranks(folder: Path, tmp_path: Path, capsys: pytest.
     assert "anticipation_rnn" in err
 
 
+@pytest.mark.slow
 def test_a_model_may_name_its_decoding(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("torch")
     command = ["fill", str(folder / "odd_running.mid"), "--voice", "Tune", "--measures", "7-10", "--candidates", "1"]
@@ -182,6 +184,7 @@ def test_a_model_may_name_its_decoding(folder: Path, tmp_path: Path, capsys: pyt
     assert "unknown decoding 'x'" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sketch", ["rhythm", "contour"])
 def test_a_sketch_stays(folder: Path, tmp_path: Path, sketch: str) -> None:
     pytest.importorskip("torch")

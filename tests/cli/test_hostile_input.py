@@ -52,6 +52,7 @@ def write_predictions(path: Path, **fields: object) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_pairs_of_which_no_reference_can_be_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     prediction = tmp_path / "pairs" / "prediction" / "a.mid"
     prediction.parent.mkdir(parents=True)
@@ -159,6 +160,7 @@ def test_a_config_that_was_left_out_is_recorded_by_name(small: list[str], tmp_pa
     assert header["dataset"]["config"] == "musib"
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full, a device of Linux")
 @pytest.mark.parametrize("verb", ["inpainting", "frame"])
 def test_standard_output_on_a_full_disk(small: list[str], tmp_path: Path, verb: str) -> None:

@@ -111,6 +111,7 @@ def test_an_interrupt_that_nobody_heeds_ends_the_process_too(what: str, code: in
     assert interrupted(HOSTILE, what, after=0.1) == (code, f"{cli.INTERRUPTED}\n" * lines)
 
 
+@pytest.mark.slow
 def test_a_process_in_the_background_is_not_interrupted() -> None:
     """A shell that runs a script starts it with interrupts ignored."""
     code = "import signal, sys; signal.signal(signal.SIGINT, signal.SIG_IGN); print('begun', flush=True)\n"

@@ -21,6 +21,7 @@ def run(tmp_path: Path, songs_file: Path) -> Path:
     return out
 
 
+@pytest.mark.slow
 def test_add_and_build(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     board, site = tmp_path / "board", tmp_path / "site"
     capsys.readouterr()

@@ -60,6 +60,7 @@ def test_metrics_are_the_catalogue_and_the_modules_of_several(root: Path, capsys
         assert word in shown["delta_bpm"]
 
 
+@pytest.mark.slow
 def test_a_task_filters(capsys: pytest.CaptureFixture[str]) -> None:
     kept = listed("metrics", capsys, "--task", "preservation")
     assert set(PRESERVATION_METRICS) < set(kept)
@@ -86,6 +87,7 @@ def test_datasets_say_configs_splits_sizes_and_licence(root: Path, capsys: pytes
     assert "musib (train 2,504, validation 232, test 308)" in lines("datasets", capsys)["jsb_chorales"]
 
 
+@pytest.mark.slow
 def test_models_say_task_parameters_and_status(capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("torch", reason="models need the extra `models`")
     from music_evals.models.anticipation_rnn import AnticipationRNN
@@ -112,6 +114,7 @@ def test_tasks_say_verb_and_settings(capsys: pytest.CaptureFixture[str]) -> None
     assert "music-evals inpainting" in lines("tasks", capsys)["inpainting"]
 
 
+@pytest.mark.slow
 def test_windows_of_the_current_folder_are_listed_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     own = tmp_path / "models" / "own" / "big"
     own.mkdir(parents=True)

@@ -199,6 +199,7 @@ def test_answers_that_cannot_be_are_listed_and_left_out(
     assert "nobody has the number me" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_metrics_of_a_run_stand_beside(pairs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The run that judged the same table of sounds names items and systems as the study does."""
     found = read_pairs(pairs)

@@ -50,6 +50,7 @@ def test_json_is_what_the_folder_keeps(run: Path, tmp_path: Path, capsys: pytest
     assert (content["seed"], list(content["systems"])) == (7, ["copy_past"])
 
 
+@pytest.mark.slow
 def test_wrong_use_is_told_in_the_words_of_the_command(
     run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -89,6 +90,7 @@ def test_a_step_must_be_named(capsys: pytest.CaptureFixture[str]) -> None:
     assert "STEP" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_ratings_of_a_study_are_set_against_its_run(
     run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

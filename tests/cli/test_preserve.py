@@ -52,6 +52,7 @@ def quick(
     ]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_a_run_ends_with_the_tables_and_where_things_are(
     quick: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -75,6 +76,7 @@ def test_a_run_ends_with_the_tables_and_where_things_are(
     assert "pair/s" not in out
 
 
+@pytest.mark.slow
 def test_the_own_scores_come_first_and_fit_one_screen(
     quick: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -103,6 +105,7 @@ def test_the_own_scores_come_first_and_fit_one_screen(
         assert more in whole
 
 
+@pytest.mark.slow
 def test_several_systems_stand_side_by_side(
     quick: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -139,6 +142,7 @@ def test_one_pair_a_manifest_and_companions(
     assert json.loads(capsys.readouterr().out)["systems"]["up"]["n_groups"] == 1
 
 
+@pytest.mark.slow
 def test_failed_items_are_listed(quick: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "e" / "b.mid").unlink()
     (tmp_path / "e" / "c.mid").write_text("unreadable")
@@ -186,6 +190,7 @@ def test_wrong_names_and_options_are_usage_errors(
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.slow
 def test_an_unwritable_folder_and_damaged_records(
     quick: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -201,6 +206,7 @@ def test_an_unwritable_folder_and_damaged_records(
     assert cli.main([*quick, "--overwrite"]) == 0
 
 
+@pytest.mark.slow
 def test_another_run_in_the_same_folder_is_refused(quick: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(quick) == 0
     assert cli.main([*quick, "--variant", "paper"]) == 2

@@ -75,6 +75,7 @@ def test_tables_and_json_of_a_run(say: Say, tiny_dataset: Path, tmp_path: Path) 
         assert (code, json.loads(out.decode(encoding))["task"]) == (0, "inpainting")
 
 
+@pytest.mark.slow
 def test_json_stays_what_it_is(say: Say, tunes: Path) -> None:
     for encoding in ENCODINGS:
         code, out, _ = say(["frame", str(tunes / "r"), "--json"], encoding)
@@ -83,6 +84,7 @@ def test_json_stays_what_it_is(say: Say, tunes: Path) -> None:
         assert (code, len(out.decode(encoding).splitlines())) == (0, 2)
 
 
+@pytest.mark.slow
 def test_lists_help_and_refusals(say: Say, tunes: Path) -> None:
     for encoding, what in zip(ENCODINGS, ("tasks", "models", "datasets", "tasks", "tasks"), strict=True):
         assert say(["list", what], encoding)[0] == 0
@@ -94,6 +96,7 @@ def test_lists_help_and_refusals(say: Say, tunes: Path) -> None:
         assert say(["list", f"→{NAME}"], encoding)[0] == 2
 
 
+@pytest.mark.slow
 def test_file_names_that_are_no_text(say: Say, tunes: Path) -> None:
     name = b"half \xff.mid"
     try:
@@ -105,6 +108,7 @@ def test_file_names_that_are_no_text(say: Say, tunes: Path) -> None:
         assert (code, "half \\udcff.mid" in out.decode(encoding)) == (0, True)
 
 
+@pytest.mark.slow
 def test_tables_of_edits_and_boards(say: Say, tunes: Path) -> None:
     out = str(tunes / "out")
     run = ["preserve", "--reference", str(tunes / "r"), "--estimate", f"up={tunes / 'e'}", "--resamples", "20"]
@@ -118,6 +122,7 @@ def test_tables_of_edits_and_boards(say: Say, tunes: Path) -> None:
             assert code == 0, (encoding, command, err)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("encoding", "arrow"), [("cp1252", b"\\u2192"), ("ascii:replace", b"?")])
 def test_the_command_with_redirected_output(encoding: str, arrow: bytes, tunes: Path) -> None:
     (tunes / "r" / f"{NAME}.mid").rename(tunes / "r" / "→.mid")

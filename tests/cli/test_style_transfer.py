@@ -89,6 +89,7 @@ def _drawn(seed: int) -> int:
     return int(np.random.default_rng(seed).integers(2**63))
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("here")
 @pytest.mark.parametrize("keep", [(), ("--keep-sweeps",)])
 def test_a_killed_run_goes_on(
@@ -117,6 +118,7 @@ def test_a_killed_run_goes_on(
     assert len(contents("out/song")) == (6 if keep else 4)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("here")
 def test_what_is_there_is_not_made_again_nor_lost(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -140,6 +142,7 @@ def test_what_is_there_is_not_made_again_nor_lost(
     assert "holds thesis.tex" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("here")
 def test_failures_are_listed_and_the_others_written(capsys: pytest.CaptureFixture[str]) -> None:
     Path("noise.mid").write_bytes(b"noise")
@@ -175,6 +178,7 @@ def test_wrong_usage(words: tuple[str, ...], said: str, capsys: pytest.CaptureFi
     assert not Path("out").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("here")
 def test_a_model_is_named_by_its_folder() -> None:
     assert run("song.mid", "--model", "models/bmst/bach", "--sweeps", "1") == 0

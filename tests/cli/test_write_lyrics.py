@@ -98,6 +98,7 @@ def test_without_a_model_the_reference_rows_are_told(
     assert "What it took" not in out
 
 
+@pytest.mark.slow
 def test_the_demo_songs_run_offline(in_root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ["write-lyrics", "--dataset", "caimd", "--config", "demo", "--rhyme", "char", "--resamples", "20"]
     assert cli.main([*arguments, "--out", str(tmp_path / "out"), "--json"]) == 0
@@ -229,6 +230,7 @@ def test_wrong_options_are_usage_errors(
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.slow
 def test_a_tuned_writer_is_judged_beside_its_base(
     reference: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

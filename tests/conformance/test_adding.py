@@ -19,6 +19,8 @@ from tests.benchmark.test_toy_task import FOLDER, NUMBERS, TASK, VERB
 from tests.conformance import test_imports
 from tests.conformance.rules import ROOT
 
+pytestmark = pytest.mark.slow
+
 LINES = re.MULTILINE | re.DOTALL
 BLOCK = re.compile(r'^(?P<fence>`{3,})(?P<kind>\w+)(?: title="(?P<title>[^"]+)")?\n(?P<text>.*?)^(?P=fence)$', LINES)
 SECTION = re.compile(r"^## .*?(?=^## |\Z)", LINES)

@@ -9,6 +9,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+import pytest
 from tests.conformance.rules import card_of, missing_topics, over, place, subfolders, text_of
 
 from music_evals.datasets.manifest import rows_sha256
@@ -74,6 +75,7 @@ def test_the_manifest_vouches_for_the_bytes(folder: Path) -> None:
         )
 
 
+@pytest.mark.slow
 @of_each_dataset
 def test_every_split_loads_as_the_manifest_says(folder: Path, in_root: Path) -> None:
     from datasets import load_dataset

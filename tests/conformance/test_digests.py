@@ -16,6 +16,8 @@ from tools import digests, pages
 
 from music_evals.cli import main
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parents[2]
 
 

@@ -130,6 +130,7 @@ def blocks_with_prompts(path: Path) -> list[str]:
 
 
 # the cards of metrics are run by test_metrics.py
+@pytest.mark.slow
 @over([path for path in PAGES if blocks_with_prompts(path) and not path.is_relative_to(ROOT / "metrics")], place)
 def test_snippets_run(path: Path, beside_the_folders: None) -> None:
     """Every Python block with prompts runs where the repository's folders are, and prints what it says."""

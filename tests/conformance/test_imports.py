@@ -122,6 +122,7 @@ def _absolute(node: ast.ImportFrom, package: str) -> str:
     return ".".join([*base, node.module] if node.module else base)
 
 
+@pytest.mark.slow
 @over(MODULES, place)
 def test_arrows_are_kept(module: Path) -> None:
     room = room_of(module)

@@ -445,6 +445,7 @@ def test_a_score_without_a_card_is_described_by_the_catalogue() -> None:
     assert {name for name, metric in AUXILIARY.items() if not metric.description} == AUXILIARY.keys() & set(NAMES)
 
 
+@pytest.mark.slow
 @of_each_metric
 def test_card_example_runs(folder: Path, in_root: Path) -> None:
     """Every Python block of the card runs; those of its example print numbers."""
@@ -508,6 +509,7 @@ def test_result_keys_types_and_range(metric: str, load: Callable[..., Any]) -> N
     json.dumps({key: value for key, value in result.items() if not key.endswith("_ci")}, allow_nan=False)
 
 
+@pytest.mark.slow
 @of_each_module
 def test_per_item_is_one_dict_an_item(metric: str, load: Callable[..., Any]) -> None:
     module = load(metric)
@@ -526,6 +528,7 @@ def test_per_item_is_one_dict_an_item(metric: str, load: Callable[..., Any]) -> 
             assert result[f"{name}_n_defined"] == len(defined)
 
 
+@pytest.mark.slow
 @of_each_module
 def test_equal_to_the_library(metric: str, load: Callable[..., Any]) -> None:
     """The folder and the workshop give the same numbers, options included."""
@@ -550,6 +553,7 @@ def test_equal_to_the_library(metric: str, load: Callable[..., Any]) -> None:
         assert same(module.compute(**inputs, **chosen), library_result(module, inputs, **chosen))
 
 
+@pytest.mark.slow
 @of_each_module
 def test_added_one_by_one_is_the_same(metric: str, load: Callable[..., Any]) -> None:
     module = load(metric)
@@ -562,6 +566,7 @@ def test_added_one_by_one_is_the_same(metric: str, load: Callable[..., Any]) -> 
     assert same(module.compute(**options), whole)
 
 
+@pytest.mark.slow
 @of_each_module
 def test_perfect_predictions(metric: str, load: Callable[..., Any]) -> None:
     module = load(metric)
@@ -600,6 +605,7 @@ def test_perfect_predictions(metric: str, load: Callable[..., Any]) -> None:
         assert result[name] == (1.0 if CATALOGUE[name].direction == "higher" else 0.0)
 
 
+@pytest.mark.slow
 @of_each_module
 def test_unknown_options_and_variants_are_refused(metric: str, load: Callable[..., Any]) -> None:
     module = load(metric)
@@ -623,6 +629,7 @@ def test_unknown_options_and_variants_are_refused(metric: str, load: Callable[..
     assert module.compute(**inputs, **resamples(module.name, 20), **LIGHT.get(module.name, {}))
 
 
+@pytest.mark.slow
 @of_each_module
 def test_a_config_name_is_a_variant(name: str, load: Callable[..., Any]) -> None:
     """What is loaded as official computes that."""

@@ -149,6 +149,7 @@ def test_card_speaks_of_all_topics(folder: Path) -> None:
     assert not missing, f"the card must tell {missing}"
 
 
+@pytest.mark.slow
 @of_each_model
 def test_from_pretrained(folder: Path) -> None:
     if weights(folder) is None:

@@ -224,6 +224,7 @@ def slow_text(use: Use) -> str:
     return ""
 
 
+@pytest.mark.slow
 def test_every_pattern_is_linear(clock: None) -> None:
     slow = {}
     for path in trees():

@@ -133,6 +133,7 @@ def test_the_page_of_commands_has_three_blocks_of_lines() -> None:
     assert {line.split()[1] for line in HUB} == {"publish", "push"}
 
 
+@pytest.mark.slow
 def test_the_wheel_holds_every_repository_folder_and_nothing_that_git_ignores(fresh_clone: Path, wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         held = {name for name in archive.namelist() if name.startswith(HELD)}
@@ -145,6 +146,7 @@ def test_the_wheel_holds_every_repository_folder_and_nothing_that_git_ignores(fr
     assert wheel.stat().st_size + sum(weights) < 35_500_000  # eight networks of 2 to 5 MB are most of it
 
 
+@pytest.mark.slow
 def test_the_quick_lines_run_outside_of_the_clone(places: dict[str, Place]) -> None:
     place = places["wheel"]
     where = place.run(f'"{sys.executable}" -c "import music_evals; print(music_evals.__file__)"').stdout
@@ -161,6 +163,7 @@ def test_what_is_published_is_a_clones_commit(places: dict[str, Place]) -> None:
     assert "note_f1 is part of the installed package" in done.stderr
 
 
+@pytest.mark.slow
 def test_a_shipped_model_is_not_written_over(places: dict[str, Place]) -> None:
     done = places["wheel"].run("music-evals train models/anticipation_rnn/train.yaml")
     assert done.returncode == 2

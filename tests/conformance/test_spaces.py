@@ -162,6 +162,7 @@ def unexplained(function: Callable[..., Any]) -> list[str]:
     return [name for name in inspect.signature(function).parameters if name != "progress" and not words.get(name)]
 
 
+@pytest.mark.slow
 @pytest.mark.gradio
 def test_every_space_builds() -> None:
     built = {folder.name: pages.build(folder / "app.py") for folder in FOLDERS}

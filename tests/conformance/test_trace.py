@@ -6,7 +6,10 @@ import runpy
 import tomllib
 from pathlib import Path
 
+import pytest
 from tools import shape, trace
+
+pytestmark = pytest.mark.slow
 
 DEPTH = tomllib.loads(shape.CONFIG.read_text(encoding="utf-8"))["depth"]
 

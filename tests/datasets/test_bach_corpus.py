@@ -23,6 +23,7 @@ def test_the_corpus_has_408_compressed_chorales():
 
 
 # With repeats, without, with a grace note, in 3/2, with two metres.
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["bwv269", "bwv10.7", "bwv299", "bwv36.4-2"])
 def test_the_midi_route_agrees_with_the_page(name):
     chorale = read_chorale(name)

@@ -51,6 +51,7 @@ def songs_of(out: Path) -> dict[str, list[str]]:
     return {song: sorted(splits) for song, splits in found.items()}
 
 
+@pytest.mark.slow
 def test_a_folder_of_midi(folder: Path, tmp_path: Path) -> None:
     steps: list[tuple[int, int, str]] = []
     corpus = build_corpus(
@@ -119,6 +120,7 @@ def test_abc_books_and_names(tmp_path: Path) -> None:
     assert found == [("sub/book.abc/1", "sub", ".abc"), ("sub/book.abc/1.2", "sub", ".abc"), ("tune.MID", "in", ".mid")]
 
 
+@pytest.mark.slow
 def test_all_voices_of_a_piece_stand_in_one_split(tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     for number in range(8):
@@ -136,6 +138,7 @@ def test_all_voices_of_a_piece_stand_in_one_split(tmp_path: Path) -> None:
     assert len(set(rows["item_id"])) == len(rows)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["Piano", "melody"])
 def test_voices_of_one_name_are_told_apart(name: str, tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
@@ -187,6 +190,7 @@ def test_what_cannot_be_built_is_named(folder: Path, tmp_path: Path) -> None:
         build_corpus(CorpusSettings(folder, tmp_path / "out", workers=1))
 
 
+@pytest.mark.slow
 def test_the_library_of_data_sets_hands_out_no_earlier_corpus(tmp_path: Path) -> None:
     """It keeps a copy of a folder by its card; a corpus that is built anew is another."""
     from datasets import load_dataset
@@ -199,6 +203,7 @@ def test_the_library_of_data_sets_hands_out_no_earlier_corpus(tmp_path: Path) ->
         assert songs == {f"tune{seed:02d}.mid" for seed in seeds}
 
 
+@pytest.mark.slow
 def test_copies_are_named_with_what_they_are_copies_of(tmp_path: Path) -> None:
     root = tmp_path / "mine"
     write_midis(root, [1, 2, 3], n_measures=17)
@@ -208,6 +213,7 @@ def test_copies_are_named_with_what_they_are_copies_of(tmp_path: Path) -> None:
     assert manifest["removed"] == {"unique": {"zwei.mid": "same bytes as tune02.mid"}}
 
 
+@pytest.mark.slow
 def test_what_gives_no_window_says_what_would(tmp_path: Path) -> None:
     """In 3/4 alone nothing is built, and every way out is named that one of the pieces has."""
     root = tmp_path / "mine"
@@ -222,6 +228,7 @@ def test_what_gives_no_window_says_what_would(tmp_path: Path) -> None:
     assert build_corpus(CorpusSettings(root, tmp_path / "out", measures="fixed", workers=1)).counts["train"]["songs"]
 
 
+@pytest.mark.slow
 def test_chords_within_a_voice_need_the_skyline(tmp_path: Path) -> None:
     root = tmp_path / "mine"
     root.mkdir()

@@ -64,6 +64,7 @@ def test_a_family_is_linked_through_others() -> None:
     assert find_families([quarter_tokens(first), quarter_tokens(last)]) == [0, 1]
 
 
+@pytest.mark.slow
 def test_any_number_of_settings_are_one_family_and_a_common_phrase_makes_none(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(families, "COMMON", 20)  # of 100
     phrase = melody(31, 2)

@@ -49,6 +49,7 @@ def test_what_was_read_is_not_read_again(tmp_path: Path, monkeypatch: pytest.Mon
         list(read_pieces([GOOD], Reading(measures="fixed"), store=store, workers=1))
 
 
+@pytest.mark.slow
 def test_voices() -> None:
     source = midi("chords", write_midi(chords(melody(1))))
     one, line = (next(read_pieces([source], Reading(voices=voices), workers=1)) for voices in ("one", "skyline"))
@@ -77,6 +78,7 @@ def test_drums_are_no_voice(voices: Voices) -> None:
     assert kit.left_out == "NoDataError: drums alone have notes; a melody needs another voice"
 
 
+@pytest.mark.slow
 def test_of_several_voices_and_drums_each_voice_is_a_tune() -> None:
     source = midi("song", write_midi(with_kit(("Lead", melody(1, 16)), ("Bass", melody(2, 16)))))
     one, each = (next(read_pieces([source], Reading(voices=voices), workers=1)) for voices in ("one", "each"))
@@ -85,6 +87,7 @@ def test_of_several_voices_and_drums_each_voice_is_a_tune() -> None:
     assert [tune.n_measures for tune in each.tunes] == [16, 16]
 
 
+@pytest.mark.slow
 def test_abc_gives_title_and_mode(tmp_path: Path) -> None:
     write_abc(tmp_path / "a.abc", [(1, "First", melody(1, 16))])
     text = (tmp_path / "a.abc").read_text().replace("K:C", "K:Ddor")

@@ -69,6 +69,7 @@ def test_piano_and_bass_by_name_and_program(folder: Path, tmp_path: Path) -> Non
     assert (24, 24, "reading pieces") in steps
 
 
+@pytest.mark.slow
 def test_roles_by_the_names_that_are_given(folder: Path, tmp_path: Path) -> None:
     roles = {"bass": ["tuba"], "piano": ()}
     corpus = build_style_corpus(
@@ -79,6 +80,7 @@ def test_roles_by_the_names_that_are_given(folder: Path, tmp_path: Path) -> None
     assert set(corpus.left_out) >= {"piece00.mid", "again.mid"}
 
 
+@pytest.mark.slow
 def test_a_melody_is_named_in_its_row(folder: Path, tmp_path: Path) -> None:
     roles = {"melody": (), "piano": ()}
     settings = StyleCorpusSettings(folder, tmp_path / "out", "songs", roles=roles, ticks_per_quarter=12, workers=1)
@@ -88,6 +90,7 @@ def test_a_melody_is_named_in_its_row(folder: Path, tmp_path: Path) -> None:
     assert row["ticks_per_quarter"] == 12
 
 
+@pytest.mark.slow
 def test_a_second_run_reads_nothing_and_leaves_nothing_of_the_first(folder: Path, tmp_path: Path) -> None:
     first = build_style_corpus(StyleCorpusSettings(folder, tmp_path / "out", "mine", workers=1))
     before = (first.folder / "manifest.json").read_text()
@@ -98,6 +101,7 @@ def test_a_second_run_reads_nothing_and_leaves_nothing_of_the_first(folder: Path
     assert [path.name for path in (first.folder / "data/default").iterdir()] == ["train-00000-of-00001.parquet"]
 
 
+@pytest.mark.slow
 def test_what_cannot_be_done_is_named(folder: Path, tmp_path: Path) -> None:
     with pytest.raises(InvalidInputError, match="which is searched with its sub-folders"):
         build_style_corpus(StyleCorpusSettings(folder, folder / "out", style="mine", workers=1))
@@ -118,6 +122,7 @@ def test_what_cannot_be_done_is_named(folder: Path, tmp_path: Path) -> None:
         build_style_corpus(StyleCorpusSettings(folder, tmp_path / "other", "mine"))
 
 
+@pytest.mark.slow
 def test_the_library_of_data_sets_hands_out_no_earlier_corpus(folder: Path, tmp_path: Path) -> None:
     """It keeps a copy of a folder by its card; a corpus that is built anew is another, wherever it lies."""
     from datasets import load_dataset

@@ -39,6 +39,7 @@ def stored(file: Path, **tensors: Any) -> Path:
     return file
 
 
+@pytest.mark.slow
 def test_each_model_of_a_folder_gets_one_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Types, shapes and what is published under two names are kept; parts are merged; what is there stays."""
     weight = torch.arange(6.0).view(2, 3)
@@ -79,6 +80,7 @@ def test_the_tensors_of_a_checkpoint_of_audiocraft_are_found(tmp_path: Path, mon
     assert load_tensors(made)["a"].tolist() == [1, 1]
 
 
+@pytest.mark.slow
 def test_what_holds_more_than_tensors_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     touched = tmp_path / "owned"
     file = stored(tmp_path / "pytorch_model.bin", a=Evil(touched))

@@ -52,6 +52,7 @@ def folder(tmp_path: Path) -> Path:
     return save(tiny_musicgen("musicgen"), tmp_path / "tiny").parent
 
 
+@pytest.mark.slow
 def test_a_run_says_its_plan_and_stops_before_it_edits(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     said: list[str] = []
     settings = Settings(

@@ -55,6 +55,7 @@ def system(request: pytest.FixtureRequest) -> MusicGen:
     return KINDS[request.param](tiny_musicgen(request.param))
 
 
+@pytest.mark.slow
 def test_an_item_alone_is_the_item_in_a_batch(system: MusicGen) -> None:
     assert isinstance(system, EditingSystem)
     requests = [
@@ -84,6 +85,7 @@ def test_the_text_is_heard(system: MusicGen) -> None:
     assert not np.array_equal(first, second)
 
 
+@pytest.mark.slow
 def test_a_text_is_encoded_once(system: MusicGen) -> None:
     encoder = system._model.model.text_encoder
     calls: list[int] = []
@@ -119,6 +121,7 @@ def test_the_strongest_pitch_class_of_a_tone() -> None:
     assert strongest_pitch_class(np.ones(100, np.float32), 32000).shape == (5, 12), "a window, 16384 = 4 hops"
 
 
+@pytest.mark.slow
 def test_weights_are_loaded_from_a_folder_and_strictly(system: MusicGen, tmp_path: Path) -> None:
     from safetensors.torch import load_file, save_file
 
@@ -219,6 +222,7 @@ class TestAuthorsCode:
         conditions = system._conditions(request)
         return steps_of(system._model, lambda: system._model.generate(TEXT, 1.2, 0, GREEDY, **conditions)).golden()
 
+    @pytest.mark.slow
     def test_what_it_is_told_logits_and_tokens(self, theirs: Any, loaded: MusicGen) -> None:
         name, arrays, _ = theirs
         assert [weights.files for weights in loaded.info.weights] == [("state_dict.bin",), ()]
@@ -228,6 +232,7 @@ class TestAuthorsCode:
             assert furthest(made[what], arrays[what]) < 1e-4
         assert len(np.unique(arrays["given"][:, :-1], axis=0)) > 1 or name == "musicgen"
 
+    @pytest.mark.slow
     def test_a_missing_norm_is_seen(self, theirs: Any, loaded: MusicGen) -> None:
         decoder = loaded._model.model.decoder.model.decoder
         norms = [name for name, _ in decoder.layers[1].named_children() if name.endswith("norm")]
@@ -236,6 +241,7 @@ class TestAuthorsCode:
             with without(place, name):
                 assert furthest(self.steps(loaded)["logits"], theirs[1]["logits"]) > 1e-2, name
 
+    @pytest.mark.slow
     def test_strongest_pitch_classes(self) -> None:
         from safetensors.numpy import load_file
 

@@ -168,6 +168,7 @@ def test_texts_and_direction_are_those_of_the_authors(authors: Any) -> None:
             assert distance(told.generated[0], golden[f"generated vectors of the {name}"]) < 1e-4
 
 
+@pytest.mark.slow
 def test_the_inversion_is_that_of_the_authors(authors: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     model, golden = authors
     monkeypatch.setattr(audioldm2, "log_mel", lambda _: golden["mel"].numpy())
@@ -176,6 +177,7 @@ def test_the_inversion_is_that_of_the_authors(authors: Any, monkeypatch: pytest.
     assert distance(inverted, golden["inverted noise"]) < 1e-3
 
 
+@pytest.mark.slow
 def test_both_halves_move_as_those_of_the_authors(authors: Any) -> None:
     model, golden = authors
     source, edit, gradients = edit_from(official(model), golden["inverted noise"])
@@ -199,6 +201,7 @@ def test_without_the_pull_of_one_latent_it_is_another_edit(
     assert distance(edit_from(official(model), golden["inverted noise"])[1], golden["edited latent"]) > 0.01
 
 
+@pytest.mark.slow
 def test_the_default_moves_one_latent_and_goes_on_with_it(model: AudioLDM2, start: Any) -> None:
     pair = (model.condition("low quality"), model.condition("a rock song"))
     edit = (pair[0], model.condition("a jazz song"))
@@ -334,6 +337,7 @@ def test_a_recording_is_edited_and_repeatable(model: AudioLDM2, noise_seed: int 
     assert np.array_equal(batch[0].audio, batch[2].audio) == (noise_seed is not None)
 
 
+@pytest.mark.slow
 def test_the_inversion_is_shared_and_texts_are_encoded_once(model: AudioLDM2, monkeypatch: pytest.MonkeyPatch) -> None:
     fresh = AudioLDM2(model.pipeline)
     calls, texts = [], []
@@ -348,6 +352,7 @@ def test_the_inversion_is_shared_and_texts_are_encoded_once(model: AudioLDM2, mo
     assert sorted(texts) == ["a calm song", "a jazz song", "a rock song", "low quality"]
 
 
+@pytest.mark.slow
 def test_no_more_than_the_maps_of_one_pass_are_kept(model: AudioLDM2, monkeypatch: pytest.MonkeyPatch) -> None:
     import weakref
 
@@ -367,6 +372,7 @@ def test_no_more_than_the_maps_of_one_pass_are_kept(model: AudioLDM2, monkeypatc
     assert max(peaks) <= 3 * n_layers
 
 
+@pytest.mark.slow
 def test_the_words_decide(model: AudioLDM2) -> None:
     jazz, calm = (
         MusicMagus(model, **QUICK).edit([audio_request(dataclasses.replace(ROCK, after=word), seconds=0.5)])[0].audio
@@ -377,6 +383,7 @@ def test_the_words_decide(model: AudioLDM2) -> None:
     assert not np.array_equal(jazz, by_table.audio)
 
 
+@pytest.mark.slow
 def test_weights_are_loaded_from_a_folder(model: AudioLDM2, tmp_path: Path) -> None:
     model.pipeline.save_pretrained(tmp_path / "tiny")
     loaded = make_editor("musicmagus", QUICK, {"source": str(tmp_path / "tiny")})

@@ -234,6 +234,7 @@ class TestFusion:
         assert told == [True, False, False, False, True, False, False, False]
         assert not any(layer._forward_pre_hooks for layer in model.decoder.model.decoder.layers)
 
+    @pytest.mark.slow
     def test_told_nothing_it_is_the_plain_model_with_that_prefix(self, system: MusiConGen) -> None:
         model = system._model
         chords, beats = _repeated(conditions("C:maj", "G:maj"), 2.0)
@@ -282,6 +283,7 @@ class TestAuthorsCode:
         assert np.array_equal(chords, theirs[0]["chords"])
         assert furthest(beats, theirs[0]["beats"]) < 1e-6
 
+    @pytest.mark.slow
     def test_what_it_is_told_logits_and_tokens(
         self, model: _MusiConGenModel, theirs: tuple[dict[str, Any], Path]
     ) -> None:
@@ -290,12 +292,14 @@ class TestAuthorsCode:
         for name in ("given", "logits"):
             assert furthest(made[name], theirs[0][name]) < 1e-4
 
+    @pytest.mark.slow
     def test_a_missing_norm_is_seen(self, model: _MusiConGenModel, theirs: tuple[dict[str, Any], Path]) -> None:
         decoder = model.model.decoder.model.decoder
         for place, name in ((decoder, "layer_norm"), (decoder.layers[20], "self_attn_layer_norm")):
             with without(place, name):
                 assert furthest(self.steps(model)["logits"], theirs[0]["logits"]) > 1e-2
 
+    @pytest.mark.slow
     def test_a_layer_that_is_not_told_is_seen(
         self, model: _MusiConGenModel, theirs: tuple[dict[str, Any], Path], monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -344,6 +348,7 @@ class TestCheckpoint:
         with pytest.raises(UnreadableFileError, match="safetensors"):
             MusiConGen._laid_over(tiny_musicgen("musicongen"), tmp_path / CHECKPOINT)
 
+    @pytest.mark.slow
     def test_a_pickled_file_is_refused_and_converted_where_it_was_fetched(
         self, folder: Path, tmp_path: Path, monkeypatch: Any
     ) -> None:
@@ -379,6 +384,7 @@ class TestCheckpoint:
 class TestEdits:
     """Edits along chords and beats."""
 
+    @pytest.mark.slow
     def test_an_item_alone_is_the_item_in_a_batch(self, system: MusiConGen) -> None:
         held = conditions("C:maj", "G:maj")
         requests = [
@@ -400,6 +406,7 @@ class TestEdits:
         for told in ({"chords": other, "beats": beats}, {"chords": chords, "beats": np.roll(beats, 7)}):
             assert not np.array_equal(first, system._model.generate("a song", 0.3, 0, CHOSEN, **told))
 
+    @pytest.mark.slow
     def test_other_conditions_are_another_edit(self, system: MusiConGen) -> None:
         keys = [
             system.edit([audio_request(ROCK, seconds=0.5, conditions=held)])[0].key
@@ -436,6 +443,7 @@ def test_the_real_weights_fit() -> None:
     assert float(np.abs(result.audio).max()) > 1e-3
 
 
+@pytest.mark.slow
 def test_the_run_hears_what_the_system_is_told(folder: Path, tmp_path: Path) -> None:
     soundfile.write(tmp_path / "song.wav", recording(seconds=3).T, RATE)
     settings = Settings(

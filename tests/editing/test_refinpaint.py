@@ -386,6 +386,7 @@ def outputs(made: Any) -> dict[str, bool]:
     return {name: close(values, name) for name, values in found.items()}
 
 
+@pytest.mark.slow
 def test_the_networks_give_what_the_authors_give(theirs: Any) -> None:
     made = theirs._model
     assert outputs(made) == {"inpainter/encoder": True, "inpainter/logits": True, "feedback": True}
@@ -408,6 +409,7 @@ def test_a_norm_that_goes_missing_is_noticed(theirs: Any, part: str, stage: str)
     assert not outputs(made)[stage]
 
 
+@pytest.mark.slow
 def test_the_loop_is_that_of_the_authors(theirs: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each of ten rounds keeps the tokens that theirs keeps; what they drew could be drawn, and comes out."""
     tokens, editable = RECORDED["piece/tokens"].astype(np.int64), RECORDED["piece/editable"]
@@ -472,6 +474,7 @@ def parts(model: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_the_verb_edits_with_published_parts(parts: Path, tmp_path: Path) -> None:
     """Scores go in and out as MIDI; rendered, they are recordings that can be judged."""
     (tmp_path / "song.mid").write_bytes(write_midi(triads()))

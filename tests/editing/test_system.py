@@ -104,6 +104,7 @@ def test_the_seed_changes_what_is_drawn_and_nothing_else(name: str) -> None:
     assert same == system.info.deterministic
 
 
+@pytest.mark.slow
 def test_stereo_stays_stereo_where_a_system_takes_it() -> None:
     for name in WITHOUT_WEIGHTS:
         system = load_plugin(EDITORS, name, "editing system")()

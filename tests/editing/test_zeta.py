@@ -144,6 +144,7 @@ def test_a_recording_is_edited_and_repeatable(model: AudioLDM2) -> None:
     assert batch[0].log["sample_rate"] == [SAMPLE_RATE, 22050]
 
 
+@pytest.mark.slow
 def test_start_0_is_the_way_through_the_model_alone(model: AudioLDM2) -> None:
     (jazz,), (calm,) = (
         Zeta(model, steps=2, start=0).edit([audio_request(dataclasses.replace(ROCK, after=word), seconds=0.5)])
@@ -154,6 +155,7 @@ def test_start_0_is_the_way_through_the_model_alone(model: AudioLDM2) -> None:
     assert not np.array_equal(jazz.audio, moved.audio)
 
 
+@pytest.mark.slow
 def test_weights_are_loaded_from_a_folder(model: AudioLDM2, tmp_path: Path) -> None:
     model.pipeline.save_pretrained(tmp_path / "tiny")
     loaded = make_editor("zeta", {"steps": 2, "start": 1}, {"source": str(tmp_path / "tiny")})
@@ -164,6 +166,7 @@ def test_weights_are_loaded_from_a_folder(model: AudioLDM2, tmp_path: Path) -> N
     assert theirs.provenance["weights"][0]["id"] == str(tmp_path / "tiny")
 
 
+@pytest.mark.slow
 def test_the_verb_edits_with_weights(model: AudioLDM2, tmp_path: Path) -> None:
     model.pipeline.save_pretrained(tmp_path / "tiny")
     source = audio_request(ROCK, seconds=0.5)
@@ -309,6 +312,7 @@ def test_a_language_model_without_its_head_is_the_published_one(model: AudioLDM2
     assert torch.allclose(theirs, ours, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_edits_of_one_source_share_its_inversion(model: AudioLDM2, monkeypatch: pytest.MonkeyPatch) -> None:
     calls = 0
     plain = AudioLDM2.noise
@@ -331,6 +335,7 @@ def test_edits_of_one_source_share_its_inversion(model: AudioLDM2, monkeypatch: 
     assert calls == 2 * (2 * steps + 6 * start)
 
 
+@pytest.mark.slow
 def test_the_network_may_compute_in_another_type(model: AudioLDM2, tmp_path: Path) -> None:
     model.pipeline.save_pretrained(tmp_path)
     with pytest.raises(InvalidInputError, match="needs a GPU"):

@@ -45,6 +45,7 @@ def results(tiny_dataset: Path, tmp_path_factory: pytest.TempPathFactory) -> dic
     return build_results(scores, INPAINTING, chosen, n_resamples=50)
 
 
+@pytest.mark.slow
 def test_a_filled_card_loads_and_holds_the_results(results: dict[str, Any]) -> None:
     card = ModelCard(fill_card(results, "mine", CARD))
     found = {result.metric_type: result for result in card.data.eval_results}

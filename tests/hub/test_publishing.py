@@ -179,6 +179,7 @@ def test_without_a_connection_the_rest_is_not_tried(house: House, tree: Path) ->
     assert len(house.hub.repo("model", f"{house.org}/tiny_model").commits) == 2
 
 
+@pytest.mark.slow
 def test_the_client_tries_a_broken_upload_again(house: House, tree: Path) -> None:
     write(tree / "models/tiny_model", {"model.safetensors": bytes(2**21)})
     cut = house.hub.fault("PUT /lfs/", "cut")
@@ -199,6 +200,7 @@ def test_an_upload_that_breaks_every_time_is_a_lost_connection(house: House, tre
     assert house.publish("models/tiny_model", cwd=tree).code == 0
 
 
+@pytest.mark.slow
 def test_a_killed_publication_goes_on_where_it_stood(house: House, tree: Path) -> None:
     big, bigger = b"PAR1" + bytes(2**21), b"PAR1" + bytes(3 * 2**21)
     write(tree / "datasets_scripts/tiny_set/data/one", {"test-00000-of-00001.parquet": big, "test-x.parquet": bigger})
@@ -372,6 +374,7 @@ def test_a_space_that_would_not_build_is_not_published(house: House, tree: Path,
     assert "python_version must be a Python that music_evals supports (>=3.11), in quotes" in done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("patience")
 @pytest.mark.parametrize(
     ("place", "tried", "said"),
@@ -396,6 +399,7 @@ def test_a_hub_that_hangs_is_waited_for_aloud_and_not_for_long(
     assert f"{tried} model {house.org}/tiny_model: {said}" in done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("patience")
 def test_a_commit_that_takes_its_time_is_waited_for(house: House, tree: Path) -> None:
     house.hub.fault("POST /api/models/.*/commit", "slow")

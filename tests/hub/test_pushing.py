@@ -284,6 +284,7 @@ def test_the_same_again_sends_nothing(hub: House, run: Path) -> None:
     assert {asked.method for asked in hub.hub.since(mark)} <= {"GET", "HEAD"}
 
 
+@pytest.mark.slow
 def test_a_value_changes_only_when_asked_to(hub: House, run: Path) -> None:
     assert push(hub, run).code == 0
     changed(run, tables__all__scores__mine__note_f1__value=0.3)
@@ -431,6 +432,7 @@ def with_other(run: Path, value: float) -> Path:
     return changed(run, systems__other=OTHER, tables__all__scores__other=cells)
 
 
+@pytest.mark.slow
 def test_another_system_does_not_take_over_a_card(hub: House, run: Path) -> None:
     assert push(hub, run).code == 0
     with_other(run, 0.4)
@@ -480,6 +482,7 @@ def test_metrics_keep_their_order(hub: House, run: Path) -> None:
     assert order == ["note_f1", "silence_divergence", "inpainting_nll"]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("patience")
 def test_a_hub_that_hangs_is_waited_for_aloud(hub: House, run: Path) -> None:
     hub.hub.fault(f"GET /{hub.org}/mine/resolve", "hang", times=100)

@@ -70,6 +70,7 @@ leaderboard.add_to_board(sys.argv[1], sys.argv[2])
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("survived", [0, 1])
 def test_a_kill_in_the_middle_leaves_the_board_as_it_was(lyrics_run: Path, tmp_path: Path, survived: int) -> None:
     board = tmp_path / "board"
@@ -197,6 +198,7 @@ def test_a_board_that_is_not_there_or_cannot_be_made(tmp_path: Path) -> None:
         add_part(tmp_path / "file" / "board", [A])
 
 
+@pytest.mark.slow
 def test_the_board_that_ships_is_whole(root: Path) -> None:
     board = root / "spaces" / "leaderboard" / "board"
     records = read_board(board)

@@ -201,6 +201,7 @@ def test_rows_by_one_score() -> None:
     assert raised.value.facts["name"] == "m9"
 
 
+@pytest.mark.slow
 def test_half_of_the_tags_missing_stand_below_all_of_them(songs_file: Path, tmp_path: Path) -> None:
     songs = load_songs(str(songs_file))
     rows = {

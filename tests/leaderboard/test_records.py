@@ -99,6 +99,7 @@ def test_inpainting_from_end_to_end(inpainting_run: Path, tmp_path: Path) -> Non
     assert len(reader.content(one.run, one.items[0], "markov", "middle")["tokens"]) == 96
 
 
+@pytest.mark.slow
 def test_edits_from_end_to_end(write_files: Any, stub_judge: Any, tmp_path: Path) -> None:
     from music_evals.benchmark.tasks.preservation.task import PRESERVATION, Settings
 

@@ -62,6 +62,7 @@ def tiny_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "model"
 
 
+@pytest.mark.slow
 def test_a_model_that_does_not_normalise_gives_unit_vectors(tiny_model: Path, tmp_path: Path) -> None:
     """The same network without its last module: the vectors are the same, divided by their lengths."""
     from sentence_transformers import SentenceTransformer
@@ -364,6 +365,7 @@ for start in range(first, first + 40, 10):
 """
 
 
+@pytest.mark.slow
 def test_many_processes_share_a_store(tmp_path: Path) -> None:
     # processes of their own, not forks: threads of torch may hold locks here
     commands = [[sys.executable, "-c", FILL, str(tmp_path), str(first)] for first in (0, 10, 20, 30)]

@@ -337,6 +337,7 @@ def test_long_lines_are_read_in_a_moment(piece: str) -> None:
     assert time.process_time() - start < 60
 
 
+@pytest.mark.slow
 def test_a_line_of_many_headers() -> None:
     """No text makes the reading of it fail, or take long."""
     assert normalise_lyrics("(verse)春" * 2500).text == "\n".join(["(verse)\n春"] * 2500)

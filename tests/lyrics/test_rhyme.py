@@ -85,6 +85,7 @@ def compare_with_oracle(lines: list[str]) -> None:
         assert [official(line), whole(line), char(line)] == expected, line
 
 
+@pytest.mark.slow
 def test_words_and_readings_are_those_of_jieba_and_pypinyin() -> None:
     compare_with_oracle(POEMS + random_lines(300))  # 15,000 with `slow`
 
@@ -117,6 +118,7 @@ def tokenizer(tmp_path_factory: pytest.TempPathFactory) -> Any:
 characters = st.sampled_from("".join(POEMS) + SPECIAL) | st.characters(min_codepoint=0x4E00, max_codepoint=0x9FFF)
 
 
+@pytest.mark.slow
 @given(st.text(characters, max_size=14), st.characters(min_codepoint=0x4E00, max_codepoint=0x9FFF))
 @example("穿上T", "恤")
 @example("", "\u9fff")
@@ -124,6 +126,7 @@ def test_the_last_word_is_the_one_that_jieba_cuts(tokenizer: Any, start: str, en
     assert last_words.load_last_words().of_text(start + end) == tokenizer.lcut(start + end)[-1]
 
 
+@pytest.mark.slow
 def test_nobody_elses_jieba_and_pypinyin_are_changed() -> None:
     code = (
         "from music_evals.lyrics.rhyme import rhyme_class\n"

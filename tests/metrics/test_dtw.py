@@ -39,6 +39,7 @@ def cell_by_cell(costs: np.ndarray, band: float | None = None) -> tuple[float, i
     return best[n - 1, m - 1]
 
 
+@pytest.mark.slow
 @given(pairs())
 def test_the_path_is_that_of_librosa(pair: tuple[np.ndarray, np.ndarray]) -> None:
     import librosa

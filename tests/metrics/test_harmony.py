@@ -284,6 +284,7 @@ def recordings() -> dict[str, list[Chroma]]:
     }
 
 
+@pytest.mark.slow
 def test_noise_is_no_nearer_than_unrelated_music(recordings: dict[str, list[Chroma]]) -> None:
     def mean(variant: str, others: list[Chroma]) -> float:
         pairs = [(one, other) for one in recordings["music"] for other in others if one is not other]

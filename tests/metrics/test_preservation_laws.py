@@ -424,6 +424,7 @@ def test_wrong_chords(reference: Chords, rng: np.random.Generator) -> None:
     assert values[-1] == 0
 
 
+@pytest.mark.slow
 @given(f0_tracks(), RNG)
 def test_lost_voice(reference: F0Track, rng: np.random.Generator) -> None:
     voiced = np.flatnonzero(reference.voiced)

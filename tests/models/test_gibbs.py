@@ -85,6 +85,7 @@ def test_fewer_and_fewer_steps_are_hidden_and_none_where_each_sees_all_before_it
 # --- the samplers are the same transition
 
 
+@pytest.mark.slow
 @settings(max_examples=8, deadline=None)
 @given(data=st.data())
 def test_exact_sampler_gives_the_rolls_of_the_naive_one_bit_for_bit(data):
@@ -112,6 +113,7 @@ def test_exact_sampler_gives_the_rolls_of_the_naive_one_bit_for_bit(data):
     assert all(sweep.closest > 1e-12 for sweep in fast)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["sample", "threshold"])
 def test_exact_sampler_is_the_naive_one_where_steps_are_worked_out_ahead_in_vain(mode):
     chosen = GibbsSettings(sweeps=3, eta=0.33, mode=mode, call_cost=8.0)
@@ -123,6 +125,7 @@ def test_exact_sampler_is_the_naive_one_where_steps_are_worked_out_ahead_in_vain
     assert all(1 <= sweep.passes < 84 for sweep in fast[1:])
 
 
+@pytest.mark.slow
 def test_keeping_steps_that_would_have_seen_a_change_is_noticed(monkeypatch):
     chosen = GibbsSettings(sweeps=2, eta=0.2, call_cost=20.0)
     network, arrangement = TinyRollNetwork(5, scale=0.3), piece(10, 2)
@@ -132,6 +135,7 @@ def test_keeping_steps_that_would_have_seen_a_change_is_noticed(monkeypatch):
         assert_equal_sweeps(rolls(network, arrangement, chosen, 7), slow)
 
 
+@pytest.mark.slow
 def test_one_window_at_a_time_is_bit_for_bit_in_float32_too_whatever_is_worked_out_ahead():
     network = TinyRollNetwork(2, scale=0.3).float()
     arrangement = piece(12, 1)

@@ -393,6 +393,7 @@ def test_the_quarters_of_gaps_by_hand():
     assert gap_quarters(hidden).tolist() == [[0, 3], [-1, -1], [2, -1]]
 
 
+@pytest.mark.slow
 def test_it_learns_one_batch_by_heart():
     """Both distributions have little left to pay for, and the notes are there."""
     contexts = melodies(2)

@@ -300,6 +300,7 @@ def test_the_likelihood_of_a_step_does_not_depend_on_what_comes_after_it(kind, c
 # --- two stages
 
 
+@pytest.mark.slow
 @TOKENS
 def test_kinds_may_be_drawn_at_a_temperature_of_their_own(kind, contexts):
     """First token of 256: onset, hold and rest as likely as the network says, though the pitch is the likeliest."""
@@ -414,6 +415,7 @@ def test_a_saved_network_is_a_system_of_the_benchmark(kind, tmp_path):
         assert (system.role == "leaking") == (decoding in kind.leaking) == system.name.endswith("(leaks)")
 
 
+@pytest.mark.slow
 @NETWORKS
 def test_a_recipe_trains_it(kind, tmp_path, tiny_dataset, write_recipe):
     """All stages, one epoch each, from a file, as the command line does it; then it is loaded and fills a gap."""

@@ -37,6 +37,7 @@ def test_a_measure_is_given_the_true_measures_before_it(contexts):
     assert differs[168 - 144 :].any()
 
 
+@pytest.mark.slow
 def test_sampling_has_the_networks_distribution(contexts):
     """Token of step 30, in the second measure, after a greedy start: 1,000 draws against 130 likelihoods, 5 sigma."""
     model = network()
@@ -90,6 +91,7 @@ def test_unmasked_future_changes_the_leak(contexts):
     assert not same.all()
 
 
+@pytest.mark.slow
 def test_half_of_the_items_are_fed_the_truth():
     """The others get what the greedy decoding writes."""
     contexts = np.random.default_rng(5).integers(0, 130, (200, 384)).astype(np.uint8)

@@ -71,6 +71,7 @@ def test_registered_writers_load() -> None:
     assert load_plugin(WRITERS, "endpoint", "writer") is EndpointWriter
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("one_thread")
 def test_texts_do_not_hang_on_the_batch(sampler: Path) -> None:
     texts = {}
@@ -415,6 +416,7 @@ def test_answers_that_are_no_lyrics(
     assert KEY not in str(caught.value)
 
 
+@pytest.mark.slow
 def test_why_the_hubs_own_client_does_not_do(server: Server) -> None:
     """If this fails, `InferenceClient` has learnt to keep the promises of `_endpoint`, which could then stand on it."""
     elsewhere = Server()

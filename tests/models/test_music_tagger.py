@@ -634,6 +634,7 @@ def write_dataset(folder: Path) -> None:
         rows.to_parquet(folder / "data" / f"{split}-00000-of-00001.parquet")
 
 
+@pytest.mark.slow
 def test_sounds_are_learnt_by_heart(tmp_path, monkeypatch, capsys):
     """The command of the card, with a tiny random encoder: what was learnt comes back from the sounds."""
     from music_evals.cli import main
@@ -664,6 +665,7 @@ def test_sounds_are_learnt_by_heart(tmp_path, monkeypatch, capsys):
                 assert set(tags) == {f"{name}-{index}", "共有" if index % 2 else "常见"}, (index, group, name)
 
 
+@pytest.mark.slow
 def test_songs_from_a_column_of_audio(tmp_path, songs):
     import datasets
 

@@ -206,6 +206,7 @@ def test_padding_is_not_learnt_from() -> None:
 # --- sampling
 
 
+@pytest.mark.slow
 def test_the_exact_sampler_gives_the_rolls_of_the_naive_one(make: Make) -> None:
     model = make()
     arrangement = over_silence(roll(2, 1))

@@ -64,6 +64,7 @@ def measures(draw) -> tuple[tuple[int, ...] | None, tuple[int, ...] | None]:
 # --- obedience
 
 
+@pytest.mark.slow
 @DRAWN
 @settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(drawn=st.lists(measures(), min_size=4, max_size=4), seed=st.integers(0, 99))

@@ -103,6 +103,7 @@ def test_a_step_is_given_its_measure_before_it_and_nothing_else_of_the_middle(co
     assert not differs[48:].any()
 
 
+@pytest.mark.slow
 def test_sampling_has_the_networks_distribution(contexts):
     """First token of the last measure: 1,000 draws against the 130 likelihoods, within 5 standard errors."""
     model = network()

@@ -239,6 +239,7 @@ def test_writing_note_by_note_agrees_with_the_whole_pass(contexts):
         assert (chosen == batch.notes[..., column])[batch.is_note].all()
 
 
+@pytest.mark.slow
 def test_sampling_has_the_networks_distribution(contexts):
     """First onset: 500 draws against the probabilities of the 64 places and the end, within 5 standard errors."""
     model = network("sample")
@@ -258,6 +259,7 @@ def test_sampling_has_the_networks_distribution(contexts):
     assert (np.abs(share - p) <= 5 * np.sqrt(p * (1 - p) / 500) + 1e-9).all()
 
 
+@pytest.mark.slow
 def test_onsets_come_in_order_and_stay_inside(contexts):
     model = network("sample", long_jumps=False)
     draws = torch.from_numpy(np.random.default_rng(0).random((6, 64, 4)))
@@ -272,6 +274,7 @@ def test_onsets_come_in_order_and_stay_inside(contexts):
     assert any((np.diff(notes[:, remi.BAR] * 16 + notes[:, remi.POSITION]) <= 0).any() for notes in lifted)
 
 
+@pytest.mark.slow
 def test_an_empty_bar_can_be_written_only_with_long_jumps(contexts):
     model = network("sample")
     many = np.repeat(contexts, 20, axis=0)
@@ -393,6 +396,7 @@ def test_random_spans_have_an_eighth_to_a_quarter_of_the_notes(contexts):
     assert len({span.before for span in drawn}) > 8
 
 
+@pytest.mark.slow
 def test_varied_spans_are_a_share(contexts, monkeypatch):
     seen = []
     model = network(varied_spans=0.25)
@@ -405,6 +409,7 @@ def test_varied_spans_are_a_share(contexts, monkeypatch):
     assert len(seen) / 240 == pytest.approx(0.25, abs=0.09)  # 3 sigma
 
 
+@pytest.mark.slow
 def test_a_batch_can_be_learnt_by_heart(tmp_path):
     """Four tunes of quarter and half notes, each on a pitch of its own, then written without their middles."""
     contexts = np.full((4, 384), HOLD, dtype=np.uint8)

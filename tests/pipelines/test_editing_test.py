@@ -163,6 +163,7 @@ def ratios_alone(monkeypatch: pytest.MonkeyPatch) -> None:
 UNLIMITED = StudyDesign(styles=("bach",), n_listeners=0, ratio=0.7, time_limit_s=math.inf)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("ratios_alone")
 def test_intervals_of_ratios_cover_a_known_effect(rng: np.random.Generator) -> None:
     assert coverage(UNLIMITED, 60, rng)["piece"] > 0.85

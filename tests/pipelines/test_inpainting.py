@@ -229,6 +229,7 @@ def test_groups_widen_the_interval_of_items_that_repeat(contexts: np.ndarray, mi
         assert clustered > 1.8 * single  # five copies of each: sqrt(5) = 2.24
 
 
+@pytest.mark.slow
 def test_intervals_of_an_item_are_swapped_together(contexts: np.ndarray, middles: np.ndarray) -> None:
     name = "interval_divergence"
     result = evaluate_inpainting(contexts, middles, metrics=(), extensions=[name], n_resamples=2000)

@@ -392,6 +392,7 @@ def test_a_source_is_analysed_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
     assert loaded == [path, *edits]
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::music_evals.errors.UndefinedMetricWarning")
 def test_both_recordings_are_analysed_at_once_where_the_process_may(
     monkeypatch: pytest.MonkeyPatch, wav: Callable[..., str]
@@ -426,6 +427,7 @@ def test_of_two_files_that_cannot_be_read_the_first_is_named(
             evaluate_preservation(pair[:1], pair[1:])
 
 
+@pytest.mark.slow
 def test_score_files_give_the_numbers_of_their_scores(tmp_path: Path) -> None:
     paths = [save_midi(piece(bpm), tmp_path / f"{bpm}.mid") for bpm in (120, 60)]
     values = evaluate_preservation([piece(120)], [piece(60)], metrics=["delta_bpm"])

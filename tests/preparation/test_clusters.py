@@ -140,6 +140,7 @@ def test_from_recordings_to_caimap(songs: Path, tmp_path: Path, capsys: pytest.C
     assert f"{len(imported)} songs" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_neither_engine_nor_a_second_run_changes_a_cluster(songs: Path, tmp_path: Path) -> None:
     first, second = tmp_path / "first", tmp_path / "second"
     _run(songs, first, "--engine", "serial")
@@ -199,6 +200,7 @@ def test_without_an_encoder_they_are_left_out_aloud(
     assert main(["prepare", str(songs), "--out", str(tmp_path / "out"), "--steps", "clusters"]) == 2
 
 
+@pytest.mark.slow
 def test_without_scikit_learn_they_are_left_out_unless_asked_for(
     songs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

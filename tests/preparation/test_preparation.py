@@ -164,6 +164,7 @@ def _count(inputs: Inputs) -> dict[str, object]:
     return {"n": None if note is None else len(note.read_bytes())}
 
 
+@pytest.mark.slow
 def test_a_step_reads_files_and_answers_and_all_of_it_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     columns = (Column("shout", {"text": "string", "n_bytes": "int64", "note": "string"}, {"shout": "loud"}),)
     about = {"loud": 1}

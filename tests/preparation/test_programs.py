@@ -34,6 +34,7 @@ def test_the_last_line_that_was_said_is_in_the_message() -> None:
         run_program(python("raise SystemExit(1)"), "it", timeout_sec=30)
 
 
+@pytest.mark.slow
 def test_what_a_program_started_is_ended_with_it(tmp_path: Path) -> None:
     child = "import time; time.sleep(60)"
     code = (

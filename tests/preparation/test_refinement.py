@@ -148,6 +148,7 @@ def test_a_perfect_alignment_moves_by_no_more_than_a_frame(song: tuple[list[floa
         assert len(one.notes) == 1
 
 
+@pytest.mark.slow
 @settings(max_examples=15, deadline=None)
 @given(SONGS, st.floats(0.0, 100.0))
 def test_a_song_that_begins_later_is_answered_later(song: tuple[list[float], list[float]], shift: float) -> None:
@@ -165,6 +166,7 @@ def test_a_song_that_begins_later_is_answered_later(song: tuple[list[float], lis
         assert two.confidence == pytest.approx(one.confidence, abs=1e-6)
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(st.integers(0, 10_000), st.integers(1, 25), st.integers(1, 4), st.sampled_from([VOICE_ALONE, MIXTURE]))
 def test_whatever_is_heard_characters_stay_in_order_and_near_their_lines(

@@ -94,6 +94,7 @@ def _settings(stand: Stand, song: Path, **more: object) -> Settings:
     return Settings(song.parent / "out", songs=song, steps=["stems"], demucs=str(stand.command), **more)  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 def test_stems_are_kept_as_they_came_and_not_made_again(stand: Stand, song: Path) -> None:
     (row,) = run_preparation(_settings(stand, song)).rows
     out = song.parent / "out"
@@ -126,6 +127,7 @@ def test_two_stems_and_a_device(stand: Stand, song: Path) -> None:
     assert held["drums"] is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("how", "reason"),
     [

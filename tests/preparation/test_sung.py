@@ -73,6 +73,7 @@ def _right(starts: list[float], song: Song) -> float:
     return float(np.mean(np.abs(np.array(starts) - [one.start_sec for one in song.characters]) <= 0.1))
 
 
+@pytest.mark.slow
 def test_the_aligner_s_characters_are_refined(sung: Song, folder: Path) -> None:
     _install_aligner(sung, folder)
     assert about_phonemes({}) == {
@@ -96,6 +97,7 @@ def test_the_aligner_s_characters_are_refined(sung: Song, folder: Path) -> None:
     assert len(row["rests"]) >= 5  # a breath after each line
 
 
+@pytest.mark.slow
 def test_without_an_aligner_lines_are_spread_and_only_if_asked_for(sung: Song, folder: Path) -> None:
     assert set(_prepare(folder, ["characters"]).rows[0]["characters_from"]) == {"first", "heard", "shift_sec"}
     row = _prepare(folder, ["characters"]).rows[0]

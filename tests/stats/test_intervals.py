@@ -97,6 +97,7 @@ def test_a_long_tail_moves_the_interval_towards_it():
     assert found.high - found.estimate > 1.1 * (found.estimate - found.low)
 
 
+@pytest.mark.slow
 @settings(max_examples=10)  # of 501 intervals each
 @given(st.integers(0, 10**6), st.integers(10, 60), st.sampled_from([0.5, 0.8, 0.95, 0.99375]), st.booleans())
 def test_a_small_change_of_one_score_makes_a_small_change_of_the_ends(seed, n, confidence, upwards):

@@ -198,6 +198,7 @@ def test_the_seed_decides():
     assert paired_mean_test(a, b, groups, seed=1) != paired_mean_test(a, b, groups, seed=2)
 
 
+@pytest.mark.slow
 def test_false_alarms_come_at_the_nominal_rate_only_with_clusters():
     rng = np.random.default_rng(0)
     clustered, naive = [], []
@@ -355,6 +356,7 @@ def test_the_seed_and_not_the_block_decides_for_divergences(monkeypatch):
     assert swap_test_divergence(*few, **options) == blocked
 
 
+@pytest.mark.slow
 def test_false_alarms_for_divergences_come_at_the_nominal_rate():
     rng = np.random.default_rng(0)
     rejected = [

@@ -53,6 +53,7 @@ def test_block_size_plays_no_part(monkeypatch):
     assert results() == whole
 
 
+@pytest.mark.slow
 def test_memory_is_bounded():
     # All weights at once would be 300 x 100,000 x 8 bytes = 240 MB.
     bins = np.random.default_rng(0).integers(0, 5, (2, 200_000))

@@ -260,6 +260,7 @@ for code in codes:
 """
 
 
+@pytest.mark.slow
 def test_two_servers_give_a_code_one_plan_also_when_they_are_killed(tmp_path: Path) -> None:
     codes = SlotBook(tmp_path, 3).invite(60)
     told: set[tuple[str, ...]] = set()

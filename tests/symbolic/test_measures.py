@@ -81,6 +81,7 @@ def test_ticks_outside_the_bars_raise():
 meters = st.tuples(st.integers(1, 12), st.sampled_from([1, 2, 4, 8, 16]))
 
 
+@pytest.mark.slow
 @given(
     st.lists(st.tuples(st.integers(0, 300), meters), max_size=5), st.integers(1, 600), st.sampled_from([4, 6, 24, 480])
 )

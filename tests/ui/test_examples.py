@@ -81,6 +81,7 @@ def test_an_example_that_is_written_anew_is_the_copy_that_stays(tmp_path: Path) 
     assert field.keep_in_cache == {save_file_to_cache(paths[1], field.GRADIO_CACHE)}
 
 
+@pytest.mark.slow
 @pytest.mark.gradio
 def test_a_space_served_for_two_retentions_plays_its_examples(tmp_path: Path) -> None:
     found = served(tmp_path, {}, retention_sec=1)

@@ -72,6 +72,7 @@ def test_a_score_that_is_none_is_refused(tmp_path: Path, name: str, content: byt
         uploads.load_score(tmp_path / name)
 
 
+@pytest.mark.slow
 def test_an_archive_that_unfolds_to_more_than_it_may_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "bomb.mxl"
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
@@ -84,6 +85,7 @@ def test_an_archive_that_unfolds_to_more_than_it_may_is_refused(tmp_path: Path) 
         uploads.load_score(path)
 
 
+@pytest.mark.slow
 def test_a_parser_that_dies_or_hangs_takes_no_page_with_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = midi(tmp_path / "a.mid", 20_000)
     monkeypatch.setattr(uploads, "TIMEOUT_SEC", 1e-6)
@@ -100,6 +102,7 @@ def test_pages_take_every_kind_that_their_cards_name() -> None:
     assert named <= set(uploads.RECORDING_TYPES) <= AUDIO_SUFFIXES
 
 
+@pytest.mark.slow
 def test_what_decodes_an_upload_has_little_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert uploads.MEMORY_BYTES == 2 * 2**30
     if not sys.platform.startswith("linux"):

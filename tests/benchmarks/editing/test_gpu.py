@@ -29,6 +29,7 @@ def tiny_sizes(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("system", ["musicgen_melody", "refinpaint"])
 def test_a_row_says_what_an_edit_takes(system: str, tiny_sizes: Path, tmp_path: Path) -> None:
     gpu.main(

@@ -104,6 +104,7 @@ def test_composed_tunes_are_melodies_with_chords_all_through() -> None:
         assert ends[-1] >= tune.end_tick
 
 
+@pytest.mark.slow
 def test_about_half_have_drums_and_some_are_a_melody_alone() -> None:
     rng = np.random.default_rng(6)
     bands = [arrange(compose(rng), rng) for _ in range(200)]

@@ -31,6 +31,7 @@ def words(picture: Path) -> list[str]:
     return [element.text for element in texts if element.text]
 
 
+@pytest.mark.slow
 def test_every_log_has_a_picture_on_the_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write_log(tmp_path / "vli_log.csv", {"": [2.0, 1.0, 1.5]})
     write_log(tmp_path / "inpaintnet_folk_log.csv", {"vae": [1.0, 0.5], "latent_rnn": [0.75]})

@@ -33,6 +33,7 @@ def test_obedience_by_hand() -> None:
     assert obedience(more[None], true[None])["pitches_obeyed"] == pytest.approx(2 / 3)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::music_evals.errors.UndefinedMetricWarning")  # the network has learnt nothing
 def test_the_command_measures_and_writes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

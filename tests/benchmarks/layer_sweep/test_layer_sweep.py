@@ -51,6 +51,7 @@ def songs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 def test_every_layer_has_its_probe_and_its_place(songs: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = songs / "out"
     command = ["--layers", "0-2", "--out", str(out), "--recipe", str(songs / "train.yaml"), "--set", "data.test=any"]

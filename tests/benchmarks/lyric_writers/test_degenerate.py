@@ -34,6 +34,7 @@ def results(folder: Path) -> Any:
     return degenerate.measure(path, folder)
 
 
+@pytest.mark.slow
 def test_none_of_eighteen_writers_stands_above_the_truth_on_the_board(
     folder: Path, results: Any, tmp_path: Path
 ) -> None:

@@ -37,6 +37,7 @@ def tiny() -> MelodyTracker:
     return network.eval()
 
 
+@pytest.mark.slow
 def test_a_piece_of_a_recording_sees_what_the_convolutions_reach() -> None:
     # Width does not change how far they reach. The average over the whole input reaches everywhere: it is shut out.
     with torch.random.fork_rng():
@@ -140,6 +141,7 @@ def test_equal_answers_are_consistent_and_others_are_not() -> None:
     assert float(inconsistency(sure, flat)) == pytest.approx(expected, rel=1e-4)
 
 
+@pytest.mark.slow
 def test_a_few_steps_learn_one_excerpt(tiny: MelodyTracker) -> None:
     tiny.train()
     generator = torch.Generator().manual_seed(1)
@@ -185,6 +187,7 @@ def test_augmentation_is_seeded() -> None:
     assert first[1] == second[1]
 
 
+@pytest.mark.slow
 def test_the_exported_network_says_the_same(tiny: MelodyTracker, tmp_path: Path, rng: np.random.Generator) -> None:
     onnxruntime = pytest.importorskip("onnxruntime")
     pytest.importorskip("onnx")

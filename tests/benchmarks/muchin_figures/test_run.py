@@ -29,6 +29,7 @@ def test_tags_are_counted_once_a_song(demo: tuple[Song, ...]) -> None:
     assert run.tag_counts(demo, "amateur", "song_purpose").total() > len(demo)
 
 
+@pytest.mark.slow
 def test_it_writes_counts_that_many_songs_have(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(run, "DEV", tmp_path / "none")
     run.main(["--songs", str(run.DEMO), "--config", "demo", "--out", str(tmp_path)])

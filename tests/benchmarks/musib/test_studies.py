@@ -32,7 +32,7 @@ from music_evals.files import write_atomically  # noqa: E402
 from music_evals.models.training.recipe import TrainingConfig, read_recipe  # noqa: E402
 from music_evals.repositories import MODELS  # noqa: E402
 
-pytestmark = pytest.mark.usefixtures("one_thread")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("one_thread")]
 
 TINY = {
     "anticipation_rnn": "{note_embedding_size: 4, metadata_embedding_size: 1, hidden_size: 8, linear_size: 8}",

@@ -242,6 +242,7 @@ def test_gain_and_noise_are_as_loud_as_the_table_says(real: SimpleNamespace, exc
     assert rms_db(edit(real, "noise_alone", 0, excerpt)) == pytest.approx(rms_db(source), abs=0.2)
 
 
+@pytest.mark.slow
 def test_pitch_and_tempo_are_changed_as_the_table_says(real: SimpleNamespace, excerpt: Path) -> None:
     def loudest_hz(samples: np.ndarray, at_sec: float) -> float:
         frame = samples[round(at_sec * RATE) :][: RATE // 4] * np.hanning(RATE // 4)
@@ -328,6 +329,7 @@ print(*(name for name, file in found.items() if not file.endswith("__init__.py")
 """
 
 
+@pytest.mark.slow
 def test_a_change_in_whatever_decides_scores_leaves_the_records_of_a_run_aside(
     real: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -367,6 +369,7 @@ def scores(**values: dict[str, float]) -> Any:
     return pd.DataFrame(rows).assign(half="test", renderer="recordings")
 
 
+@pytest.mark.slow
 def test_evidence_by_hand(real: SimpleNamespace) -> None:
     everything = dict.fromkeys([*PLAN["kinds"], "unrelated"], 1.0)
     table = scores(
@@ -399,6 +402,7 @@ def test_evidence_by_hand(real: SimpleNamespace) -> None:
     assert text.count("\n") == len(found) + 2
 
 
+@pytest.mark.slow
 def test_the_committed_evidence_is_that_of_the_committed_scores(real: SimpleNamespace) -> None:
     if not (FOLDER / "real_scores.csv").exists():
         pytest.skip(f"nothing is measured yet; run {real.real.COMMAND}")
@@ -460,6 +464,7 @@ def test_what_ships_otherwise_than_a_run_had_it_is_named(
         assert real.real.outdated(run) == named, change
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("current", [True, False])
 def test_pages_are_not_written_of_what_ships_otherwise(
     real: SimpleNamespace, facts: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, current: bool
@@ -479,6 +484,7 @@ def test_pages_are_not_written_of_what_ships_otherwise(
     assert (tmp_path / "real_evidence.csv").exists() == current
 
 
+@pytest.mark.slow
 def test_a_card_of_what_was_not_measured_says_so(real: SimpleNamespace) -> None:
     found = real.real_evidence.real_evidence(scores().drop(columns="interval_lcs"), PLAN, "test")
     run = json.loads((FOLDER / "real_run.json").read_text(encoding="utf-8"))

@@ -56,6 +56,7 @@ def test_changes_do_what_they_are_called() -> None:
     assert not run.silence(roll).cells.any()
 
 
+@pytest.mark.slow
 def test_the_classifier_tells_made_styles_apart(corpora: run.Corpora) -> None:
     table, classifier = run.accuracies(corpora)
     assert len(table) == len(run.LENGTHS) * len(run.SUBSETS)

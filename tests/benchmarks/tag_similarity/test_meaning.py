@@ -38,6 +38,7 @@ def test_annotators_of_one_song_are_nearer_than_those_of_two() -> None:
     assert rows[-1].auc > 0.7
 
 
+@pytest.mark.slow
 def test_the_command_writes_both_encoders(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -18,6 +18,7 @@ from music_evals.symbolic.midi import write_midi
 FOLDER = Path(__file__).resolve().parents[3] / "datasets_scripts" / "ailabs_1k7"
 
 
+@pytest.mark.slow
 def test_the_stand_in_is_what_the_rule_makes(tmp_path: Path) -> None:
     manifest = json.loads((FOLDER / "manifest.json").read_text())
     placed = build.stand_ins()
@@ -35,6 +36,7 @@ def test_a_piece_has_a_melody_over_an_accompaniment() -> None:
     assert line["pitch"].min() > piece.notes["pitch"].min()
 
 
+@pytest.mark.slow
 def test_an_archive_becomes_the_config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MUSIC_EVALS_CACHE", str(tmp_path / "cache"))
     with pytest.raises(NoDataError, match="archive of AILabs1k7"):

@@ -60,6 +60,7 @@ def test_edit_reads_what_is_attached(tmp_path: Path) -> None:
         samples.attach(rows, tmp_path / "none")
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning", "ignore::UserWarning")
 def test_a_tiny_model_makes_the_samples(tmp_path: Path) -> None:
     soundfile = pytest.importorskip("soundfile")

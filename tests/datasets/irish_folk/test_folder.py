@@ -31,6 +31,7 @@ def test_no_family_and_no_middle_crosses_the_splits() -> None:
     assert max(test["near_train"]) < 14 / 16
 
 
+@pytest.mark.slow
 def test_a_few_tunes_read_anew_have_the_rows_of_the_folder() -> None:
     pytest.importorskip("music21")
     rows = [row for split in SPLITS for row in load_split(FOLDER, CLEARED, split)]
@@ -48,6 +49,7 @@ def test_a_few_tunes_read_anew_have_the_rows_of_the_folder() -> None:
         )
 
 
+@pytest.mark.slow
 def test_the_counts_of_the_manifest_are_those_of_the_rows() -> None:
     manifest = json.loads((FOLDER / "manifest.json").read_text())
     for split in SPLITS:

@@ -64,6 +64,7 @@ def read(small_archive: Path) -> tuple[FolkRnn, list[int], list[tuple[int, int]]
     return found, unpacked, steps
 
 
+@pytest.mark.slow
 def test_the_filters_of_musib(read: tuple[FolkRnn, list[int], list[tuple[int, int]]]) -> None:
     found, *_ = read
     assert [tune.name for tune in found.tunes] == [f"midi/tune{seed:02d}" for seed in range(12)]
@@ -110,6 +111,7 @@ def test_counts_stand_beside_the_published_ones() -> None:
     assert other.startswith("warning: not the published number of tunes, windows;")
 
 
+@pytest.mark.slow
 def test_the_script_says_what_was_found(
     small_archive: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -124,6 +126,7 @@ def test_the_script_says_what_was_found(
     assert "unpacking the archive: 19file" in err
 
 
+@pytest.mark.slow
 def test_the_archive_becomes_two_configs(small_archive: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MUSIC_EVALS_CACHE", str(tmp_path))
     with pytest.raises(NoDataError, match=r"midi\.tgz of folk-rnn"):

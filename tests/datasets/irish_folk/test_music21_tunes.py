@@ -76,6 +76,7 @@ def test_a_package_without_the_books_is_named(tmp_path: Path) -> None:
         tune_sources(tmp_path)
 
 
+@pytest.mark.slow
 def test_what_was_taken_is_counted(corpus: Path) -> None:
     sources = [source for source in tune_sources(corpus) if source.collection == "ryansMammoth"]
     short = sources[0]._replace(name="short", content=b"X:1\nT:Short\nM:C\nL:1/4\nK:G\nGABc|dedB|\n")
@@ -90,6 +91,7 @@ def test_what_was_taken_is_counted(corpus: Path) -> None:
     assert {tune.collection for tune in tunes} == {"ryansMammoth"}
 
 
+@pytest.mark.slow
 def test_it_is_built_on_first_use_and_found_by_its_name(
     cache: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

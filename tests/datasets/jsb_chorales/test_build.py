@@ -158,6 +158,7 @@ def expected_splits(config):
     return ("validation", "test") if config == "musib_official" else ("train", "validation", "test")
 
 
+@pytest.mark.slow
 def test_sampled_songs_are_rebuilt_row_by_row(folder):
     pytest.importorskip("music21", reason="the corpus comes with music21 (extra: symbolic)")
     stored = {split: parquet_rows(folder, "musib", split) for split in ("train", "validation", "test")}

@@ -128,6 +128,7 @@ def transposed(tokens):
     return tuple((token - first, "onset") if token < HOLD else (token, "held or silent") for token in tokens)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("config", ["musib", "strict_4_4"])
 def test_seen_in_train_by_plain_search(lists, config):
     # Written from the definition, in another form than the builder's.
@@ -164,6 +165,7 @@ def nearness(first, second):
     return (others + max((distances.count(distance) for distance in distances), default=0)) / len(pairs)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("config", ["musib", "strict_4_4"])
 def test_nearness_by_plain_search(lists, config):
     # Written from the definition, in another form than the builder's; for a few windows, since it is slow.
@@ -209,6 +211,7 @@ def test_near_copies_on_the_card(card, folder, lists):
     assert (min(near), np.median(near)) == (0.375, 0.625)
 
 
+@pytest.mark.slow
 def test_the_manifest_vouches_for_every_file(folder):
     import pyarrow.parquet as pq
 
@@ -366,6 +369,7 @@ def test_eval_yaml_names_one_task_a_number(folder):
         assert task["id"].startswith(f"{task['config']}_{task['split']}_")
 
 
+@pytest.mark.slow
 def test_build_writes_files_and_manifest_where_it_is_told(folder, tmp_path, monkeypatch, capsys):
     pytest.importorskip("music21", reason="the corpus comes with music21 (extra: symbolic)")
     songs = {name: path for name, path in bach_corpus.chorale_paths().items() if name in {"bwv10.7", "bwv111.6"}}

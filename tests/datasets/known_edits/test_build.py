@@ -61,6 +61,7 @@ def card():
     return (FOLDER / "README.md").read_text()
 
 
+@pytest.mark.slow
 def test_every_label_of_every_row_is_true(some):
     """The claim of the data set, checked on what is in the files."""
     wrong = []
@@ -96,6 +97,7 @@ def test_what_is_left_out_and_what_is_there_make_the_whole(rows, manifest):
     assert manifest["left_out"]["untrue"].keys() == {"meter", "rubato"}
 
 
+@pytest.mark.slow
 def test_pieces_are_varied(rows, some):
     """What was asked for: length, tempo, meters, modes; none but the benchmark's programs."""
     sources = {row["piece"]: row for row in rows}
@@ -145,6 +147,7 @@ def test_small_is_part_of_the_held_out_half(rows, small):
     assert all(row == held_out[row["item_id"]] for row in small)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["song_jig", "folk_londonderry_air"])
 def test_a_rebuild_gives_the_rows_of_the_files(rows, name):
     built = [known_edits.row_of(edit) for edit in known_edits.iter_edits([name])]
@@ -238,6 +241,7 @@ def of_kind(rows, kind):
     return next(row for row in rows if row["kind"] == kind)
 
 
+@pytest.mark.slow
 def test_recordings_last_as_long_as_the_truth_says(small, tmp_path):
     import soundfile
 
@@ -307,6 +311,7 @@ def test_another_soundfont_of_the_same_name_and_size_is_another_recording(small,
     assert rendered(b"one", "2.3.1") == first  # what it is called does not matter
 
 
+@pytest.mark.slow
 def test_processes_that_render_the_same_at_once(small, tmp_path, tmp_path_factory):
     code = (
         "import pickle, sys; from music_evals.datasets.known_edits import build as known_edits;"
@@ -322,6 +327,7 @@ def test_processes_that_render_the_same_at_once(small, tmp_path, tmp_path_factor
     assert all(path.suffix == ".wav" for path in tmp_path.iterdir())  # no half-written file is left
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("fluidsynth")
 def test_fluidsynth_plays_as_long(small, tmp_path):
     import soundfile

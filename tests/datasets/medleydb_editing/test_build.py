@@ -118,6 +118,7 @@ def pieces(tmp_path_factory):
         return render_pieces(tmp_path_factory.mktemp("rendered") / "pieces")
 
 
+@pytest.mark.slow
 def test_the_stand_in_can_be_rendered_and_attached(pieces):
     rows = mdb.build_config("stand_in")
     attached = mdb.attach(rows, pieces)

@@ -30,6 +30,7 @@ def stored():
     return {config: {split: load_split(FOLDER, config, split).to_list() for split in SPLITS} for config in CONFIGS}
 
 
+@pytest.mark.slow
 def test_a_rebuild_gives_the_rows_of_the_manifest(stored):
     manifest = json.loads((FOLDER / "manifest.json").read_text())
     rows = stored["swing_synth"]["test"]
@@ -71,6 +72,7 @@ def test_notes_start_on_the_beat_or_the_swung_off_beat_and_the_bass_on_the_beat(
     assert OFF_BEATS[12] * 3 == 12 * 2  # exact 2 to 1
 
 
+@pytest.mark.slow
 def test_keys_are_uniform():
     counts = Counter(compose(number).tonic for number in range(N_PIECES))
     expected = N_PIECES / 12

@@ -284,6 +284,7 @@ def test_encodec_decodes_properly(models):
     assert found.shape == (8,)
 
 
+@pytest.mark.slow
 def test_encodec_with_the_published_indexing(models):
     """Verbal description: the index of codebook q at step t is looked up in codebook 0; mean over segments and q."""
     stereo = sound(2.5, 4800, 2).T.astype(np.float32)

@@ -108,6 +108,7 @@ def test_no_rolls() -> None:
         RollExamples([], WINDOW)
 
 
+@pytest.mark.slow
 def test_a_killed_training_on_rolls_goes_on_as_if_nothing_had_happened(tmp_path: Path) -> None:
     config = BMSTConfig(window=WINDOW, embedding=4, n_layers=1, n_heads=2, inner=8, context=3, pitch_width=4, filters=5)
     training = TrainingConfig(

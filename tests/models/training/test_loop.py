@@ -234,6 +234,7 @@ def test_no_epoch_starts_after_the_time_is_up(tmp_path):
     assert result.seconds == 75
 
 
+@pytest.mark.slow
 def test_training_reduces_the_loss(tmp_path):
     result = fit(tiny(), tunes(16), tunes(8, seed=1), recipe(cycles=(8,)), tmp_path)
     with (tmp_path / LOG).open() as file:
@@ -242,6 +243,7 @@ def test_training_reduces_the_loss(tmp_path):
     assert result.validation_loss < losses[0] / 2
 
 
+@pytest.mark.slow
 def test_a_batch_can_be_learnt_by_heart(tmp_path):
     """Four trills, each on two pitches of its own, then decoded without their middles."""
     contexts = np.stack([60 + 10 * row + np.arange(384) % 2 for row in range(4)]).astype(np.uint8)
@@ -384,6 +386,7 @@ def test_a_longer_time_is_no_other_recipe(tmp_path):
     assert fit(Recorder(), tunes(4), tunes(2), recipe(max_minutes=60), tmp_path).epochs == 3
 
 
+@pytest.mark.slow
 def test_more_cycles_go_on_from_a_finished_run(tmp_path):
     folders = {name: tmp_path / name for name in ("once", "twice")}
     fit(tiny(), tunes(10), tunes(4, seed=1), recipe(cycles=(2, 1, 1)), folders["once"])
@@ -468,6 +471,7 @@ def test_a_recipe_trains_a_model_from_a_dataset_folder(tmp_path, write_recipe):
         train_from_file(write_recipe(tmp_path / "model", data="{dataset: jsb_choral, config: musib}"))
 
 
+@pytest.mark.slow
 def test_a_training_starts_from_the_weights_of_another(tmp_path, write_recipe):
     write_tunes(tmp_path / "data")
     (tmp_path / "model").mkdir()
@@ -581,6 +585,7 @@ def test_the_moving_average_by_hand(tmp_path, monkeypatch):
     assert network.weight.item() == pytest.approx(averages[3])
 
 
+@pytest.mark.slow
 def test_a_run_with_averaged_weights_goes_on_where_it_was(tmp_path):
     """Stopped after one of four epochs, it ends with the same weights, and they are not those of a run without."""
     ends = {}

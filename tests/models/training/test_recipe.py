@@ -138,6 +138,7 @@ def test_the_published_recipe_of_bmst_is_that_of_the_paper():
     assert sum(weight.numel() for weight in BMST(config).parameters()) == 3_424_661
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("one_thread", "own_random_state")
 @pytest.mark.parametrize("name", ["bmst", "style_lstm"])
 def test_a_published_recipe_of_style_transfer_takes_two_steps(name, tmp_path):

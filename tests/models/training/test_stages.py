@@ -93,6 +93,7 @@ def test_a_stage_starts_from_the_best_weights_of_the_one_before_and_leaves_them(
     assert any(not torch.equal(first[name], second[name]) for name in untouched)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("at", [2, 5, 8, 11], ids=["vae 1", "vae 2", "latent 1", "latent 2"])
 def test_a_run_stopped_in_any_stage_ends_with_equal_weights(at, tmp_path, whole_run):
     with pytest.raises(KeyboardInterrupt):
@@ -168,6 +169,7 @@ def test_more_cycles_of_the_last_stage_go_on_from_it(tmp_path, whole_run):
         train(tmp_path, plan=longer(recipe(), 0))  # what came after it started from other weights
 
 
+@pytest.mark.slow
 def test_the_loop_counts_the_steps_of_a_stage(tmp_path):
     seen: list[tuple[str, bool, int]] = []
 

@@ -109,6 +109,7 @@ def test_a_tuned_model_likes_the_answers_better_and_writes(tmp_path: Path, value
         assert writer.write([songs.judged[0].prompt], seed=0)[0].completion_tokens == 4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tuning", ["full", "lora"])
 def test_a_killed_run_ends_with_the_same_weights(
     tmp_path: Path, values: dict[str, Any], tuning: str, monkeypatch: pytest.MonkeyPatch

@@ -139,6 +139,7 @@ def test_nothing_to_keep() -> None:
 # --- what stays
 
 
+@pytest.mark.slow
 def test_melody_tempo_meter_and_key_stay(model: BMST) -> None:
     score = piece()
     *_, last = rearrange(prepare(score), model)
@@ -197,6 +198,7 @@ def test_models_are_told_apart(model: BMST) -> None:
     assert not isinstance(Octave(), SweptTransfer)
 
 
+@pytest.mark.slow
 def test_the_last_sweep_is_what_transfer_gives(model: BMST) -> None:
     prepared = prepare(piece())
     found = list(rearrange(prepared, model, seed=5))
@@ -206,6 +208,7 @@ def test_the_last_sweep_is_what_transfer_gives(model: BMST) -> None:
     assert not np.array_equal(found[0].state.cells, found[-1].state.cells)  # type: ignore[union-attr]
 
 
+@pytest.mark.slow
 def test_a_run_goes_on_from_its_file(model: BMST, tmp_path: Path) -> None:
     prepared = prepare(piece())
     *_, whole = rearrange(prepared, model, seed=5)

@@ -66,6 +66,7 @@ def test_tiring_editors_are_told_apart_from_the_model() -> None:
     assert rows["proposed / baseline"]["ratio"] == pytest.approx(plain["proposed / baseline"]["ratio"], rel=0.01)
 
 
+@pytest.mark.slow
 def test_editors_who_learn_are_found() -> None:
     rows = of_time(study(3, n_pieces=30, learning=0.95, edits_per_sample=4))
     assert rows["order"]["ci_low"] < 0.95 < rows["order"]["ci_high"]
@@ -73,6 +74,7 @@ def test_editors_who_learn_are_found() -> None:
     assert rows["proposed / baseline"]["ci_low"] < 0.7 < rows["proposed / baseline"]["ci_high"]
 
 
+@pytest.mark.slow
 def test_careless_answers_hide_what_effort_has_to_do_with_them_and_no_effort() -> None:
     careful, careless = (study(5, n_pieces=20, careless=share) for share in (0.0, 1.0))
     r = [

@@ -175,6 +175,7 @@ def test_intervals_hold_the_truth(kind: str, effect: float, others: dict[str, fl
     assert found.minutes > 1
 
 
+@pytest.mark.slow
 def test_screening_mends_what_careless_listeners_do() -> None:
     world = world_of("mushra", 20.0, careless=0.4)
     settings = ListeningSettings(type="mushra", listeners=20)
@@ -192,6 +193,7 @@ def test_screening_mends_what_careless_listeners_do() -> None:
     assert everybody < 14  # random answers bring all systems together
 
 
+@pytest.mark.slow
 def test_larger_tests_find_more() -> None:
     small, large = plan_listening(world_of("rating", 0.4), ListeningSettings(), [4, 20], n_draws=15)
     assert small.power < large.power

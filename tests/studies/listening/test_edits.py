@@ -36,6 +36,7 @@ def edit(songs: Path, system: str, out: Path, *others: str) -> int:
     return main(words)
 
 
+@pytest.mark.slow
 def test_systems_stand_beside_each_other_on_every_item(runs: Path) -> None:
     pairs = pairs_of_edits([runs / "soft", runs / "split"])
     assert [(pair.item_id, pair.system) for pair in pairs] == [

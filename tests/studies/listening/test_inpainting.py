@@ -88,6 +88,7 @@ def study(runs: list[Path], tmp_path_factory: pytest.TempPathFactory) -> Study:
     return build(tmp_path_factory.mktemp("studies") / "study", runs)
 
 
+@pytest.mark.slow
 def test_the_usual_systems_are_heard_on_the_same_items(study: Study, items: ItemSet) -> None:
     systems = [REFERENCE, "net best", "copy_past", "lag_vote", "net sample"]
     assert [pair.system for pair in study.pairs] == systems * 4
@@ -147,6 +148,7 @@ def test_systems_that_wrote_the_same_are_marked(items: ItemSet, tmp_path: Path) 
     assert found[2].estimate_sha256 == found[3].estimate_sha256
 
 
+@pytest.mark.slow
 def test_items_come_from_as_many_songs_as_can_be(runs: list[Path], tmp_path: Path) -> None:
     counts = {}
     for n in (3, 7):
@@ -225,6 +227,7 @@ def test_how_it_was_made_is_kept(study: Study, runs: list[Path]) -> None:
     assert about["player"].endswith("additive")
 
 
+@pytest.mark.slow
 def test_fluidsynth_plays_as_long_and_as_loud(fluidsynth: None, runs: list[Path], tmp_path: Path) -> None:
     pairs = build(tmp_path / "study", runs, items=1, sounds="fluidsynth", program=73).pairs
     assert {(pair.seconds, pair.estimate_lufs) for pair in pairs} == {(10.6, -23.0)}
@@ -232,6 +235,7 @@ def test_fluidsynth_plays_as_long_and_as_loud(fluidsynth: None, runs: list[Path]
     assert len({pair.estimate_sha256 for pair in pairs}) >= 4  # copies may be equal
 
 
+@pytest.mark.slow
 def test_the_licence_comes_from_the_card_or_from_the_leader(items: ItemSet, tiny_dataset: Path, tmp_path: Path) -> None:
     import dataclasses
     import shutil

@@ -119,6 +119,7 @@ def forged(study: StudyFolder, key: ListeningKey, how: str, rng: np.random.Gener
     return lambda slot: changed(sent(study.plans, key, slot), study, answer)
 
 
+@pytest.mark.slow
 def test_the_eight_listeners_of_the_review_are_marked_by_the_time_that_passed(build: Any) -> None:
     """They post all answers as soon as they joined, and claim minutes."""
     pytest.importorskip("httpx2")
@@ -305,6 +306,7 @@ def test_most_of_them_guessing_throws_nobody_out(build: Any) -> None:
     assert "low_agreement" not in "".join(marks(study).values())
 
 
+@pytest.mark.slow
 def test_the_rules_stand_in_the_study_before_anybody_answers(build: Any) -> None:
     study, key = build(type="mushra", allowed_failures=0, least_agreement=0.0)
     stored = json.loads((study.key / "test.json").read_text())["settings"]

@@ -63,6 +63,7 @@ def test_expected_ratings_are_those_of_many_draws(kind: str) -> None:
     assert expected_rating(world, "a", kind) < 4.2 * unit - 0.05 * unit  # the end of the scale holds it down
 
 
+@pytest.mark.slow
 def test_expected_shares_are_those_of_many_draws() -> None:
     world = ListeningWorld(effects={"a": 0.4, "b": 0.0}, n_items=30, order_effect=0.5)
     rng, shares = np.random.default_rng(4), []

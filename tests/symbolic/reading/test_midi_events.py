@@ -357,6 +357,7 @@ class TestLimits:
         with pytest.raises(FileTooLargeError, match=r"Limits\.max_notes"):
             read_midi(midi(chunk(hanging + b"\0\x3c\x40" + END)), limits=Limits(max_notes=10))
 
+    @pytest.mark.slow
     def test_more_voices_than_notes_can_name_are_refused(self) -> None:
         content = midi(*[chunk(C4 + END)] * 2**15)
         with pytest.raises(UnreadableFileError, match="32768"):
@@ -424,6 +425,7 @@ def tracks(draw: st.DrawFn) -> tuple[list[tuple[int, int, int, int, int]], bytes
     return notes, written(ordered, leave_out)
 
 
+@pytest.mark.slow
 @given(st.lists(tracks(), min_size=1, max_size=3), st.booleans())
 def test_what_a_writer_of_our_own_writes_is_read(
     drawn: list[tuple[list[tuple[int, int, int, int, int]], bytes]], is_riff: bool

@@ -176,6 +176,7 @@ def test_every_metric_answers_its_example(name: str) -> None:
         assert "all tokens equally likely 4.87" in bars(metric, judged)  # ln 130
 
 
+@pytest.mark.slow
 def test_files(note_f1: PageMetric, tmp_path: Path) -> None:
     reference = midi_file(tmp_path / "reference.mid", 16)
     same, other = midi_file(tmp_path / "same.mid", 4), midi_file(tmp_path / "other.mid", 16, pitch=61)
@@ -187,6 +188,7 @@ def test_files(note_f1: PageMetric, tmp_path: Path) -> None:
     assert set(wrong.inputs) == {"reference reference.mid", "prediction other.mid"}
 
 
+@pytest.mark.slow
 def test_rolls(tmp_path: Path) -> None:
     """Sixteen whole notes on C, and sixteen on the note above; then the worked example."""
     metric = page_metric("piano_roll_error_rate")
@@ -205,6 +207,7 @@ def test_rolls(tmp_path: Path) -> None:
     assert 0.9 < example.scores["cell_f1"] < 1
 
 
+@pytest.mark.slow
 def test_files_that_cannot_be_judged(note_f1: PageMetric, tmp_path: Path) -> None:
     reference = midi_file(tmp_path / "reference.mid", 16)
     with pytest.raises(NoDataError):
@@ -251,6 +254,7 @@ def test_every_metric_of_edits_judges_two_files(
     assert not judged.extractors
 
 
+@pytest.mark.slow
 def test_the_example_of_edits(tmp_path: Path) -> None:
     """120 less 108 quarters a minute; C to D is two of six steps on the circle of fifths; the mode stays."""
     stages: list[str] = []
@@ -268,6 +272,7 @@ def test_the_example_of_edits(tmp_path: Path) -> None:
     assert shown.index("Companions") > shown.index('data-score="delta_bpm"')
 
 
+@pytest.mark.slow
 def test_two_recordings(tmp_path: Path) -> None:
     """A tone, and one a fifth higher: no frame shares a pitch class."""
     import numpy as np
@@ -322,6 +327,7 @@ def test_what_visitors_type_is_escaped_wherever_it_is_shown() -> None:
     assert shown.bars.count("</code>") == 1
 
 
+@pytest.mark.slow
 def test_names_of_files_are_escaped(tmp_path: Path, note_f1: PageMetric) -> None:
     name = "'<img src=x onerror=alert(1)>.mid"
     judged = metric_inputs.score_files(

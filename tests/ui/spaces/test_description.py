@@ -322,6 +322,7 @@ def test_a_recording_is_described_from_a_copy_of_our_own(probe, tmp_path):
     assert not probe.heard[0].exists()
 
 
+@pytest.mark.slow
 def test_recordings_that_are_none_or_too_long_are_refused(probe, tmp_path, monkeypatch):
     with pytest.raises(NoDataError):
         page.tag_recording(None)

@@ -84,6 +84,7 @@ def test_systems_without_weights_are_always_offered(monkeypatch: pytest.MonkeyPa
     assert offers["transposition"].defaults == {"semitones": 2.0}
 
 
+@pytest.mark.slow
 def test_systems_with_weights_are_offered_where_they_are_named() -> None:
     offers = find_editors({VARIABLE: "zeta=cvssp/audioldm2-music@abc123"})
     assert offers["zeta"] == Offer("zeta", "cvssp/audioldm2-music", "abc123")
@@ -115,6 +116,7 @@ def test_the_card_is_asked_for_as_long_as_the_system_needs_it(calls: int, backbo
     assert math.ceil(n * page.STEP_SEC) == seconds < MOST_SEC - START_SEC
 
 
+@pytest.mark.slow
 def test_a_licence_is_accepted_before_anything_is_loaded(
     tune: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -126,6 +128,7 @@ def test_a_licence_is_accepted_before_anything_is_loaded(
         edited(tune, Wishes("zeta", target_prompt="jazz", accepted=True))
 
 
+@pytest.mark.slow
 def test_what_is_known_of_the_edit_is_found(transposed: EditedUpload) -> None:
     texts = [finding.text for finding in transposed.pair.findings]
     assert any("key moved up a minor third" in text for text in texts), texts
@@ -133,6 +136,7 @@ def test_what_is_known_of_the_edit_is_found(transposed: EditedUpload) -> None:
     assert "changes harmony and melody by design" in _summary(transposed)
 
 
+@pytest.mark.slow
 def test_the_stages_come_in_order(equalised: tuple[list[preservation.Stage], EditedUpload]) -> None:
     stages, _ = equalised
     assert stages[0] == preservation.Stage(0.0, "Reading the recording")
@@ -153,6 +157,7 @@ def test_the_archive_holds_the_edit_and_where_it_comes_from(transposed: EditedUp
     assert about["alignment"]["sample_rate"] == [22050, 22050]
 
 
+@pytest.mark.slow
 def test_the_commands_that_are_offered_make_the_same_edit_and_scores(
     transposed: EditedUpload, tune: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -171,6 +176,7 @@ def test_the_commands_that_are_offered_make_the_same_edit_and_scores(
         assert scores[bar.score]["value"] == pytest.approx(bar.row["value"], abs=1e-9)
 
 
+@pytest.mark.slow
 def test_only_the_first_half_minute_is_edited_and_one_channel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def no_stages(*_: str, start: float) -> Iterator[preservation.Stage]:
         yield from ()
@@ -247,6 +253,7 @@ def _unloaded(kind: Any) -> Any:
     return load
 
 
+@pytest.mark.slow
 @pytest.mark.gradio
 def test_a_bug_too_ends_the_stage(tune: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(*_: Any) -> Any:
@@ -260,6 +267,7 @@ def test_a_bug_too_ends_the_stage(tune: str, monkeypatch: pytest.MonkeyPatch) ->
     assert not told[-1].endswith("...")
 
 
+@pytest.mark.slow
 @pytest.mark.gradio
 def test_words_and_a_licence_are_asked_for_where_there_are_weights(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(VARIABLE, "zeta=there")
@@ -275,6 +283,7 @@ def test_scores_and_nothing_are_refused(tmp_path: Path) -> None:
         edited(str(tmp_path / "tune.mid"), Wishes("equaliser"))
 
 
+@pytest.mark.slow
 @pytest.mark.gradio
 def test_everything_that_is_shown_is_there(transposed: EditedUpload) -> None:
     archive, results, _bars, told, heard, _python, shell, _receipt, json_path, _csv = shown(transposed)

@@ -199,6 +199,7 @@ def test_every_function_that_takes_a_card_is_used_here() -> None:
     assert sorted(decorated()) == sorted(USES)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("function", USES)
 def test_what_goes_into_a_gpu_call_can_be_pickled(
     zero_gpu: ZeroGPU, outside: list[str], tmp_path: Path, monkeypatch: Patch, function: str

@@ -228,6 +228,7 @@ def test_of_chords_the_highest_notes_are_taken_and_that_is_said(tmp_path: Path) 
         piece.cut(voices[0], 1)
 
 
+@pytest.mark.slow
 def test_another_meter_is_said(tmp_path: Path) -> None:
     meters = (TimeSignature(0, 3, 4), TimeSignature(480 * 12, 2, 2), TimeSignature(480 * 24, 6, 8))
     score = Score(make_notes([0], [480 * 64], [60]), 480, time_signatures=meters)
@@ -251,6 +252,7 @@ def test_chords_elsewhere_do_no_harm_and_a_voice_of_one_note_at_a_time_is_found(
         piece.cut("1: piano (22 notes)", 2)
 
 
+@pytest.mark.slow
 def test_a_note_that_is_held_over_the_start_is_kept_as_holds(tmp_path: Path) -> None:
     score = Score(make_notes([0, 480 * 4 * 17], [480 * 6, 480], [60, 62]), 480)
     (tmp_path / "a.mid").write_bytes(write_midi(score))
@@ -282,6 +284,7 @@ def test_only_a_run_that_is_going_is_cancelled() -> None:
     assert inpainting_space._cancelled("3 of 3 candidates by silence.") == "3 of 3 candidates by silence."
 
 
+@pytest.mark.slow
 def test_bad_uploads_are_named(tmp_path: Path) -> None:
     with pytest.raises(NoDataError, match="upload"):
         inpainting_space.open_file(None)
@@ -470,6 +473,7 @@ print(json.dumps({
 """
 
 
+@pytest.mark.slow
 @pytest.mark.gradio
 def test_the_page_is_built_without_network_or_heavy_packages(tmp_path: Path) -> None:
     done = subprocess.run(

@@ -152,6 +152,7 @@ def record_of(board: Board, **wanted: str) -> ResultRecord:
     )
 
 
+@pytest.mark.slow
 def test_presets_come_first_and_the_shipped_board_shows_every_task(shipped: Board) -> None:
     titles = [title for title, _ in shipped.choices]
     assert titles[0] == "Score inpainting: JSB Chorales"
@@ -347,6 +348,7 @@ def test_code_makes_the_same_table(shipped: Board, monkeypatch: pytest.MonkeyPat
     assert shell.startswith("hf download owner/board --repo-type dataset")
 
 
+@pytest.mark.slow
 @pytest.mark.gradio
 def test_the_layout(monkeypatch: pytest.MonkeyPatch) -> None:
     """With the board that is shipped, and with one that is not there, which is told on the page."""

@@ -151,6 +151,7 @@ def test_the_normaliser_lists_its_changes(examples):
     assert "'# 主歌' and 1 more became '(verse)' and 1 more" in html.unescape(told)
 
 
+@pytest.mark.slow
 def test_both_variants_and_all_methods_answer():
     totals = {
         (variant, rhyme): lyric_scoring.score_text(POEM, PATTERN, variant, rhyme).score.total

@@ -88,6 +88,7 @@ def test_recordings_are_compared_a_stage_at_a_time(examples):
     assert sum(stage.text.startswith("Listening to the edit") for stage in stages) == 8
 
 
+@pytest.mark.slow
 def test_what_is_known_of_the_example_is_found(recordings):
     # the edit was written a fifth higher and at 116 BPM instead of 120
     texts = [finding.text for finding in recordings.findings]
@@ -99,6 +100,7 @@ def test_what_is_known_of_the_example_is_found(recordings):
     assert 0.75 * written < again == heard <= written  # notes struck again are not all heard apart
 
 
+@pytest.mark.slow
 def test_a_transposed_and_stretched_edit_can_be_compared_without_that(recordings, scores):
     assert recordings.move.semitones == 7
     assert recordings.move.stretch == pytest.approx(120 / 116, abs=0.005)
@@ -121,12 +123,14 @@ def test_a_transposed_and_stretched_edit_can_be_compared_without_that(recordings
     assert "checkbox" not in findings_html(scores)
 
 
+@pytest.mark.slow
 def test_the_page_gives_the_numbers_of_the_pipeline(recordings, examples):
     options = {"companions": SHOWN_AUXILIARY, "per_item": True, "failures": "record"}
     expected = evaluate_preservation([examples[0].original], [examples[0].edit], **options)["per_item"][0]
     assert {bar.score: bar.value for bar in recordings.bars} == {name: expected[name] for name in SHOWN}
 
 
+@pytest.mark.slow
 def test_levels_are_told_against_the_files(tmp_path):
     # what is analysed has its peak at 1, so that both sides would look equally loud
     samples = 0.8 * np.sin(2 * np.pi * 440 * np.arange(3 * 44100) / 44100)
@@ -152,6 +156,7 @@ def test_every_score_carries_its_markers(recordings):
     )
 
 
+@pytest.mark.slow
 def test_markers_of_unrelated_pairs_are_left_out_where_they_were_not_measured(scores, examples):
     assert all(bar.row["unrelated"] is None for bar in scores.bars)
     assert "measured on recordings" in findings_html(scores)
@@ -159,6 +164,7 @@ def test_markers_of_unrelated_pairs_are_left_out_where_they_were_not_measured(sc
     assert all(bar.row["unrelated"] is None for bar in paper.bars)
 
 
+@pytest.mark.slow
 @pytest.mark.gradio
 def test_of_a_silent_edit_nothing_was_kept_and_what_has_no_worst_value_is_undefined(examples):
     pair = compared(examples[3].original, examples[3].edit)
@@ -184,6 +190,7 @@ def test_failed_is_told_in_words_of_visitors_and_not_as_undefined(scores):
     assert "pip install" not in shown
 
 
+@pytest.mark.slow
 def test_companions_without_bounds_are_drawn_as_far_as_they_go(examples):
     pair = compared(examples[-1].original, examples[-1].edit, companions=True)
     shown = bars_html(pair.bars)
@@ -296,6 +303,7 @@ def test_a_score_that_plays_for_an_hour_is_refused_before_it_is_rendered(tmp_pat
         compared(str(path), str(path))
 
 
+@pytest.mark.slow
 def test_an_identical_pair_scores_the_marker_of_identical_pairs(examples):
     pair = compared(examples[-1].original, examples[-1].original)
     assert all(math.isclose(bar.row["value"], bar.row["identical"], abs_tol=1e-9) for bar in pair.bars)
@@ -317,6 +325,7 @@ def test_the_examples_are_what_their_titles_say():
     assert set(altered.voice(0)["onset_tick"][differs] // 64) == {2}
 
 
+@pytest.mark.slow
 @pytest.mark.gradio
 def test_the_page_builds_with_public_names():
     demo = pages.built(lambda: build_demo(warm_up=False))

@@ -57,6 +57,7 @@ def root(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 def test_each_sweep_is_seen_heard_and_kept(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     served: list[str] = []
 
@@ -196,6 +197,7 @@ def test_a_config_of_something_else_is_named(root: Path) -> None:
         find_models(root)
 
 
+@pytest.mark.slow
 def test_a_sweep_is_one_call_of_the_card(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[bool] = []
     one = space._one_sweep

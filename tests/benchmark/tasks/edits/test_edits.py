@@ -87,6 +87,7 @@ def test_a_folder_is_edited_into_files_and_a_manifest(folder: Path, tmp_path: Pa
         assert row["provenance"]["parameters"]["wet"] == 0.4
 
 
+@pytest.mark.slow
 def test_engines_and_order_change_no_byte(folder: Path, tmp_path: Path) -> None:
     edit(folder, tmp_path / "serial")
     edit(folder, tmp_path / "local", workers=2)

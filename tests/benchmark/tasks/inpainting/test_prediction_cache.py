@@ -72,6 +72,7 @@ def _model() -> Path:
     return Path(sys.modules["fake_plugin"].__file__).parent / "fake_model"
 
 
+@pytest.mark.slow
 def test_nothing_else_is_taken_for_an_answer(
     judge: Any, asked: list[int], tmp_path: Path, fake_model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -96,6 +97,7 @@ def test_nothing_else_is_taken_for_an_answer(
     assert again("kernels") == 3 * 70
 
 
+@pytest.mark.slow
 def test_what_fails_is_not_kept(judge: Any, asked: list[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import fake_plugin
 
@@ -114,6 +116,7 @@ def test_what_fails_is_not_kept(judge: Any, asked: list[int], tmp_path: Path, mo
     assert sum(asked) == 2 * 70
 
 
+@pytest.mark.slow
 def test_a_run_with_a_cache_is_the_same_run(settings: dict[str, Any], fake_model: Path, tmp_path: Path) -> None:
     settings |= {"models": [fake_model], "baselines": "none", "report": False}
     outcome = INPAINTING.run(Settings(**settings, cache=tmp_path / "cache"))

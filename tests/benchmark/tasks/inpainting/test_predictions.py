@@ -117,6 +117,7 @@ def test_items_without_a_prediction_fail_where_that_is_allowed(tmp_path: Path, i
     assert part.content_hash != all_.content_hash
 
 
+@pytest.mark.slow
 def test_a_pair_without_its_prediction_fails_where_that_is_allowed(tmp_path: Path) -> None:
     for name in ("a", "b"):
         write_midi(tmp_path / "reference" / f"{name}.mid")
@@ -252,6 +253,7 @@ def test_a_voice_of_pairs_is_chosen_or_the_highest_notes(
     assert items.failures == system.failures == {}
 
 
+@pytest.mark.slow
 def test_pairs_of_several_voices_say_what_to_do(tmp_path: Path) -> None:
     write_duet(tmp_path / "reference" / "a.mid", 72, 40)
     write_midi(tmp_path / "prediction" / "a.mid")

@@ -22,6 +22,8 @@ from music_evals.benchmark.tasks.inpainting.task import INPAINTING, Settings
 from music_evals.errors import MissingBackendError
 from music_evals.symbolic.midi import read_midi
 
+pytestmark = pytest.mark.slow
+
 NASTY = "<script>alert(\"x\")</script>&amp; 'quoted' $x_{ \\m \\1 \\g<0>"
 
 

@@ -49,6 +49,7 @@ def scores_of(rows: list[dict[str, Any]], system: str) -> dict[tuple[str, str], 
     return {(row["item"], row["metric"]): row for row in rows if row["kind"] == "score" and row["system"] == system}
 
 
+@pytest.mark.slow
 def test_every_item_has_every_metric_once(tmp_path: Path, items: ItemSet, fake_model: Path) -> None:
     systems = [load_model(str(fake_model)), baseline_system("copy_past", None), baseline_system("reference", None)]
     rows = judge_items(items, systems, tmp_path / "records", seeds=[0, 1, 2])
@@ -220,6 +221,7 @@ def test_stored_predictions_and_their_failures(tmp_path: Path, items: ItemSet) -
     assert found[few.item_ids[1], "note_f1"]["error"] == "PolyphonyError: two notes"
 
 
+@pytest.mark.slow
 def test_randomness_hangs_on_seed_and_system_alone(tmp_path: Path, items: ItemSet, fake_model: Path) -> None:
     def middles(path: str, seeds: list[int], *others: System) -> dict[tuple[int, str], list[int]]:
         rows = judge_items(items, [*others, load_model(str(fake_model))], tmp_path / path, seeds=seeds)
@@ -237,6 +239,7 @@ def test_randomness_hangs_on_seed_and_system_alone(tmp_path: Path, items: ItemSe
     assert alone[0, items.item_ids[0]] != alone[1, items.item_ids[0]]
 
 
+@pytest.mark.slow
 def test_processes_give_the_same_records(tmp_path: Path, items: ItemSet, tiny_dataset: Path) -> None:
     train = load_items(str(tiny_dataset), "musib", "train").contexts
     systems = [baseline_system("markov", train), baseline_system("copy_past", None)]
@@ -274,6 +277,7 @@ class Fatal(Moody):
             os._exit(1)
 
 
+@pytest.mark.slow
 def test_an_item_that_ends_its_process_costs_itself_alone(tmp_path: Path, items: ItemSet) -> None:
     few = items.head(8)
     bad = int(few.contexts[3, 0])

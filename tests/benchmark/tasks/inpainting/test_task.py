@@ -133,6 +133,7 @@ def test_a_disk_that_fills_up_in_mid_run(tiny_dataset: Path, tmp_path: Path) -> 
     assert results[0] == results[1]
 
 
+@pytest.mark.slow
 def test_other_options_are_refused(settings: dict[str, Any]) -> None:
     small = {**settings, "baselines": "copy_past", "limit": 5, "report": False}
     INPAINTING.run(Settings(**small))
@@ -146,6 +147,7 @@ def test_other_options_are_refused(settings: dict[str, Any]) -> None:
     assert changed.results["intervals"]["confidence"] == 0.5
 
 
+@pytest.mark.slow
 def test_damaged_records_are_not_built_upon(settings: dict[str, Any]) -> None:
     small = {**settings, "baselines": "copy_past", "limit": 5, "report": False}
     INPAINTING.run(Settings(**small))
@@ -213,6 +215,7 @@ def test_without_matplotlib_the_run_does_not_start(settings: dict[str, Any], mon
     assert "report" not in outcome.files
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("undrawn")
 def test_the_official_protocol(settings: dict[str, Any], tiny_dataset: Path, tmp_path: Path, fake_model: Path) -> None:
     chorales = tmp_path / "jsb_chorales"
@@ -258,6 +261,7 @@ def test_the_published_table_is_as_printed() -> None:
     assert len(printed) == 5
 
 
+@pytest.mark.slow
 def test_predictions_made_elsewhere(settings: dict[str, Any], tmp_path: Path) -> None:
     path = tmp_path / "mine.jsonl"
     write_true_middles(path, settings, slice(None))
@@ -268,6 +272,7 @@ def test_predictions_made_elsewhere(settings: dict[str, Any], tmp_path: Path) ->
     assert cells["note_f1"]["test"]["difference"] > 0
 
 
+@pytest.mark.slow
 def test_predictions_for_part_of_the_items_are_failures_of_the_rest(settings: dict[str, Any], tmp_path: Path) -> None:
     path = tmp_path / "part.jsonl"
     write_true_middles(path, settings, slice(5, None))
@@ -298,6 +303,7 @@ def test_the_official_accuracies_of_a_missing_prediction_are_0(settings: dict[st
     assert table["scores"]["part"]["pitch_accuracy"]["value"] == pytest.approx(65 / 70)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("undrawn")
 def test_right_answers_to_a_few_windows_win_nothing(settings: dict[str, Any], tmp_path: Path, read_page: Any) -> None:
     path = tmp_path / "few.jsonl"
@@ -317,6 +323,7 @@ def test_right_answers_to_a_few_windows_win_nothing(settings: dict[str, Any], tm
     assert "better than" not in lead
 
 
+@pytest.mark.slow
 def test_a_run_shows_and_corrects_what_it_asks_for(settings: dict[str, Any]) -> None:
     few = {**settings, "report": False, "baselines": FEW}
     plain = INPAINTING.run(Settings(**few)).results
@@ -347,6 +354,7 @@ def write_true_middles(path: Path, settings: dict[str, Any], which: slice) -> in
     return len(pairs)
 
 
+@pytest.mark.slow
 def test_without_a_train_split_fitted_baselines_are_left_out(settings: dict[str, Any], tmp_path: Path) -> None:
     import pyarrow.parquet as pq
 

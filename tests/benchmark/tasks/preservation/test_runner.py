@@ -108,6 +108,7 @@ def test_other_bytes_are_compared_again(tmp_path: Path, pairs: PairSet, judge: A
     assert len([row for row in rows if row["kind"] == "selection"]) == 2
 
 
+@pytest.mark.slow
 def test_a_process_that_dies_costs_its_pair_alone(tmp_path: Path, write_files: Write, judge: Any) -> None:
     names = ["die", "crash", "bug", "unreadable", "1"]
     reference = write_files("r", {f"{name}.wav": "1" for name in names})
@@ -121,6 +122,7 @@ def test_a_process_that_dies_costs_its_pair_alone(tmp_path: Path, write_files: W
     assert errors["unreadable"] == "UnreadableFileError: estimate: it is noise"
 
 
+@pytest.mark.slow
 def test_order_and_number_of_processes_change_nothing(tmp_path: Path, pairs: PairSet, judge: Any) -> None:
     def canonical(name: str, chosen: PairSet, workers: int) -> list[str]:
         rows = run(chosen, tmp_path / name, judge, workers=workers, controls=make_controls(chosen.pairs))
@@ -143,6 +145,7 @@ def test_edits_of_one_original_stay_together(
     assert order == [name for name in ("1.wav", "2.wav", "3.wav") for _ in range(4)]
 
 
+@pytest.mark.slow
 def test_a_killed_run_goes_on_where_it_stood(tmp_path: Path, write_files: Write, stub_judge: Any) -> None:
     names = [f"{number:02d}" for number in range(12)]
     reference = write_files("r", {f"{name}.wav": "1" for name in names})

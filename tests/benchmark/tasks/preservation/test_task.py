@@ -241,6 +241,7 @@ def test_an_added_system_leaves_the_first_alone(folders: dict[str, Any], tmp_pat
     assert list(outcome.results["systems"]) == ["one", "two"]
 
 
+@pytest.mark.slow
 def test_facets_that_were_meant_to_change_are_named_afterwards_too(
     folders: dict[str, Any], tmp_path: Path, judge: Any
 ) -> None:
@@ -300,6 +301,7 @@ def test_scores_are_compared_without_rendering(tmp_path: Path) -> None:
     assert results["scores"][UNRELATED]["motif_jaccard"]["value"] < 0.3
 
 
+@pytest.mark.slow
 def test_intervals_are_those_of_the_library(tmp_path: Path) -> None:
     shifts = {"down/one": (0, -5), "up/one": (0, 7), "down/two": (1, -5), "up/two": (1, 2), "down/three": (2, 1)}
     for name, (start, shift) in shifts.items():

@@ -93,6 +93,7 @@ def test_systems_beside_the_published_averages(settings: dict[str, Any], tags: d
         assert "row labels of table 2 look permuted" in shown
 
 
+@pytest.mark.slow
 def test_a_system_for_one_group_has_no_score_over_both(
     settings: dict[str, Any], tags: dict[str, Tags], tmp_path: Path
 ) -> None:
@@ -124,6 +125,7 @@ def test_a_system_for_one_group_has_no_score_over_both(
     assert results["best"]["tag_semantic_similarity"] == ["whole"]
 
 
+@pytest.mark.slow
 def test_dimensions_without_tags(settings: dict[str, Any], tags: dict[str, Tags], tmp_path: Path) -> None:
     gaps = copy.deepcopy(tags)
     gaps["s1"]["amateur"]["song_purpose"] = []
@@ -207,6 +209,7 @@ def test_each_tag_is_encoded_once(
     assert asked == []
 
 
+@pytest.mark.slow
 def test_a_cache_changes_nothing(settings: dict[str, Any], tmp_path: Path) -> None:
     first = DESCRIPTIONS.run(Settings(**settings)).results
     cached = settings | {"out": tmp_path / "cached", "cache": tmp_path / "cache"}
@@ -318,6 +321,7 @@ def tagger(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyP
     sys.modules.pop("fake_tagger", None)
 
 
+@pytest.mark.slow
 def test_a_tagger_hears_each_recording_once(
     settings: dict[str, Any], tagger: Path, write_files: Callable[[str, dict[str, str]], Path]
 ) -> None:

@@ -92,6 +92,7 @@ def test_what_a_reader_is_told(songs: Path) -> None:
     assert "Rock" in text
 
 
+@pytest.mark.slow
 def test_the_picture_is_a_document_of_its_own_and_stable(songs: Path) -> None:
     first = DISCREPANCY.run(settings(songs)).files["plot"].read_text(encoding="utf-8")
     root = ET.fromstring(first)  # noqa: S314 (our own file)
@@ -120,12 +121,14 @@ def test_dots_are_not_joined_and_means_of_few_songs_are_hidden() -> None:
     assert max(max(x) for x, _ in drawn) == 1.25
 
 
+@pytest.mark.slow
 def test_the_picture_shows_all_dimensions(songs: Path) -> None:
     shown = DISCREPANCY.run(settings(songs, dimensions="tempo,audio_effects")).files["plot"].read_text(encoding="utf-8")
     assert "By genre, audio effects" in shown
     assert ", hidden" in shown
 
 
+@pytest.mark.slow
 def test_records_hold_every_similarity_and_are_taken_up(songs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = DISCREPANCY.run(settings(songs))
     header, *rows = read_records(first.files["records"])
@@ -143,6 +146,7 @@ def test_records_hold_every_similarity_and_are_taken_up(songs: Path, monkeypatch
         DISCREPANCY.run(settings(songs, dimensions="tempo"))
 
 
+@pytest.mark.slow
 def test_the_page(songs: Path, read_page: Any) -> None:
     outcome = DISCREPANCY.run(settings(songs))
     page = outcome.files["report"].read_text(encoding="utf-8")

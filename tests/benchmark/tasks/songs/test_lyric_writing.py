@@ -377,6 +377,7 @@ def value(results: Mapping[str, Any], system: str, score: str = "lyric_structure
     return found
 
 
+@pytest.mark.slow
 def test_without_a_writer_the_reference_rows_are_scored(settings: Callable[..., Settings], tmp_path: Path) -> None:
     results = LYRIC_WRITING.run(settings()).results
     assert tuple(results["systems"]) == LYRIC_CONTROLS
@@ -453,6 +454,7 @@ def test_texts_without_a_header_can_be_made_failures(settings: Callable[..., Set
     assert (len(told), len(strict["failures"])) == (1, 3)
 
 
+@pytest.mark.slow
 def test_the_texts_can_be_scored_again(settings: Callable[..., Settings], tmp_path: Path) -> None:
     results = LYRIC_WRITING.run(settings(writers=[Poet("poet"), FakeWriter("babbler")], n_seeds=2)).results
     texts = str(tmp_path / "out" / "texts.jsonl")
@@ -531,6 +533,7 @@ def test_texts_that_were_cut_off_are_noted(settings: Callable[..., Settings]) ->
     assert note in lyric_writing.text_report(outcome.results)
 
 
+@pytest.mark.slow
 def test_a_model_of_transformers_writes(settings: Callable[..., Settings], tmp_path: Path) -> None:
     folder = build_model(tmp_path / "tiny-chat", room=4096, do_sample=True, temperature=0.9)
     options = {"models": [f"tiny={folder}"], "n_seeds": 2, "max_tokens": 8, "limit": 2}

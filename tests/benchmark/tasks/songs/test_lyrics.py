@@ -161,6 +161,7 @@ def test_what_models_write_around_lyrics_is_taken_off(
     assert raw["scores"]["wrapped"]["lyric_structure"]["value"] < clean["scores"]["wrapped"]["lyric_structure"]["value"]
 
 
+@pytest.mark.slow
 def test_a_text_without_a_header_scores_nothing_and_strictly_fails(
     settings: dict[str, Any], words: dict[str, str], tmp_path: Path
 ) -> None:
@@ -216,6 +217,7 @@ def test_songs_without_a_prediction_fail_and_unknown_ids_are_refused(
         LYRICS.run(Settings(**settings, predictions=[some]))
 
 
+@pytest.mark.slow
 def test_a_run_goes_on_where_it_stood(
     settings: dict[str, Any], words: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

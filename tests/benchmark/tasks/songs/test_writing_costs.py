@@ -232,6 +232,7 @@ def batches() -> Iterator[BatchServer]:
     running.close()
 
 
+@pytest.mark.slow
 def test_a_batch_is_handed_in_once_and_collected_later(tmp_path: Path, batches: BatchServer) -> None:
     chosen = settings(tmp_path, batches.url, batch=True)
     with pytest.raises(BatchPendingError, match="3 requests were handed in as the batch batch-0"):

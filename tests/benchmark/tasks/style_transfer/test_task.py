@@ -28,6 +28,7 @@ from music_evals.symbolic.midi import read_midi
 HOW: dict[str, Any] = {"n_resamples": 20, "report": False}
 
 
+@pytest.mark.slow
 def test_cells_of_models_and_trivial_rows(corpus: Path, model: Path, tmp_path: Path) -> None:
     found = music_evals.run("style-transfer", tmp_path / "out", dataset=str(corpus), models=[model], n_resamples=20)
     scores = found.results["scores"]
@@ -46,6 +47,7 @@ def test_cells_of_models_and_trivial_rows(corpus: Path, model: Path, tmp_path: P
     assert load_results(tmp_path / "out").results["scores"] == scores
 
 
+@pytest.mark.slow
 def test_transfers_are_judged_and_kept(corpus: Path, model: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     how = {"dataset": str(corpus), "models": [model], "kind": "transfers", "n_seeds": 2, **HOW}
@@ -67,6 +69,7 @@ def test_transfers_are_judged_and_kept(corpus: Path, model: Path, tmp_path: Path
     assert len(texts) == 2
 
 
+@pytest.mark.slow
 def test_a_run_that_was_cut_is_resumed_to_the_same_results(corpus: Path, model: Path, tmp_path: Path) -> None:
     how = {"dataset": str(corpus), "models": [model], "kind": "transfers", **HOW}
     whole = music_evals.run("style-transfer", tmp_path / "whole", **how)
@@ -82,6 +85,7 @@ def test_a_run_that_was_cut_is_resumed_to_the_same_results(corpus: Path, model: 
     assert all((tmp_path / "cut" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes() for name in names)
 
 
+@pytest.mark.slow
 def test_a_failure_costs_its_piece_alone(corpus: Path, model: Path, tmp_path: Path) -> None:
     (model / "breaks").touch()
     how = {"dataset": str(corpus), "models": [model], "kind": "transfers", **HOW}
@@ -125,6 +129,7 @@ def test_an_untrained_model_and_a_double_name_are_refused(corpus: Path, model: P
         music_evals.run("style-transfer", tmp_path / "out", dataset=str(corpus), models=[model], **HOW)
 
 
+@pytest.mark.slow
 def test_results_go_to_boards_and_cards_with_the_trivial_rows(corpus: Path, model: Path, tmp_path: Path) -> None:
     outcome = music_evals.run("style-transfer", tmp_path / "out", dataset=str(corpus), models=[model], **HOW)
     run = load_results(tmp_path / "out")
@@ -136,6 +141,7 @@ def test_results_go_to_boards_and_cards_with_the_trivial_rows(corpus: Path, mode
     assert card.scores["piano_roll_error_rate"].value == 0
 
 
+@pytest.mark.slow
 def test_divergences_of_transfers_go_to_boards_and_cards(corpus: Path, model: Path, tmp_path: Path) -> None:
     how = {"dataset": str(corpus), "models": [model], "kind": "transfers", "styles": ["bach", "swing"], **HOW}
     results = music_evals.run("style-transfer", tmp_path / "out", **how).results
