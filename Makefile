@@ -60,7 +60,7 @@ coverage: venv ## the fast tests, measured: lines and branches of the package th
 test-kernels: venv ## the extraction tests with other kernels of the linear algebra than this processor's
 	OPENBLAS_CORETYPE=Haswell $(BIN)/python -m pytest -q tests/audio/test_extraction.py tests/audio/test_chroma.py tests/audio/test_structure.py
 
-test-slow: venv ## the long tests: full data set rebuild, simulated coverage
+test-slow: venv ## the tests that take more than about a second each: data sets, browsers, simulations, golden numbers
 	$(BIN)/python -m pytest -m slow -n 2 --dist loadfile
 
 check: venv ## lint, format, types, spelling, import contracts, size and names (tools/shape.py)
