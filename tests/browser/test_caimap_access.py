@@ -127,7 +127,8 @@ class Looker:
         for scheme, width in LOOKS:
             self.page.emulate_media(color_scheme=scheme)
             self.page.set_viewport_size({"width": width, "height": 900})
-            assert self.page.evaluate("() => document.documentElement.scrollWidth") <= width, self.page.url
+            # a waveform follows the width a moment later
+            self.page.wait_for_function("width => document.documentElement.scrollWidth <= width", arg=width)
             assert self.found() == [], f"{self.page.url}, {scheme}, {width} px"
 
 

@@ -181,6 +181,9 @@ def rhyme_marks(lines: Iterable[str], method: RhymeMethod = "official") -> list[
 def rhyme_by_words(*, scheme: str = "xinyun18", sung: str = "neutral", erhua: bool = True) -> Callable[[str], Hashable]:
     """Return the method ``"words"`` with other choices, as a function that all of this module take.
 
+    A scheme or a way to sing that does not exist is an `UnknownNameError`; without the extra ``lyrics`` it is a
+    `MissingBackendError`.
+
     Parameters
     ----------
     scheme
@@ -191,9 +194,6 @@ def rhyme_by_words(*, scheme: str = "xinyun18", sung: str = "neutral", erhua: bo
     erhua
         Whether 儿 that only colours the syllable before it is left out, so that 花儿 rhymes with 家. False sings it as
         a syllable of its own. In a word such as 女儿 it always is one.
-
-    A scheme or a way to sing that does not exist is an `UnknownNameError`; without the extra ``lyrics`` it is a
-    `MissingBackendError`.
 
     Examples
     --------
