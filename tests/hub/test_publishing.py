@@ -559,7 +559,7 @@ def test_the_whole_repository_is_published(house: House, copy_of_ours: Path) -> 
 
 
 @pytest.mark.slow
-def test_the_lines_of_the_readme(house: House, copy_of_ours: Path, tmp_path: Path) -> None:
+def test_the_lines_of_the_page_of_commands(house: House, copy_of_ours: Path, tmp_path: Path) -> None:
     """Those on the Hub, as they stand, in a clone whose commits are pushed."""
     pytest.importorskip("torch")
     clone = tmp_path / "clone"
@@ -569,9 +569,8 @@ def test_the_lines_of_the_readme(house: House, copy_of_ours: Path, tmp_path: Pat
     small = ["--baselines", "none", "--seeds", "1", "--resamples", "20", "--no-report", "--out", "results/jsb"]
     place = ["--dataset", "jsb_chorales", "--config", "musib", "--model", "models/anticipation_rnn"]
     assert house.cli("inpainting", *place, *small, cwd=clone).code == 0
-    (block,) = re.findall(
-        r"^```bash\n(music-evals publish .*?)^```", (clone / "README.md").read_text(), re.DOTALL | re.MULTILINE
-    )
+    page = (clone / "docs" / "commands.md").read_text()
+    (block,) = re.findall(r"^```bash\n(music-evals publish .*?)^```", page, re.DOTALL | re.MULTILINE)
     lines = block.replace("\\\n", " ").replace("my-org", house.org).splitlines()
     assert len(lines) == 3
     for line in lines:
