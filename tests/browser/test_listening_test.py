@@ -147,7 +147,7 @@ def heard(page: Any) -> None:
     page.get_by_role("button", name="Play", exact=True).click()
     for number in range(page.locator(".track").count()):
         page.locator(f'.track[data-track="{number}"]').click()
-        page.wait_for_selector(f'.track[data-track="{number}"][data-heard="yes"]')
+        page.wait_for_selector(f'.track[data-track="{number}"][data-heard="yes"]', timeout=90_000)
     page.get_by_role("button", name="Stop").click()
 
 
@@ -318,7 +318,7 @@ def heard_by_keys(page: Any, trial: dict[str, Any]) -> None:
     letters += list("abcdefgh"[: len(trial["stimuli"])])
     for track, letter in enumerate(letters):
         page.keyboard.press(letter)
-        page.wait_for_selector(f'.track[data-track="{track}"][aria-pressed="true"][data-heard="yes"]')
+        page.wait_for_selector(f'.track[data-track="{track}"][aria-pressed="true"][data-heard="yes"]', timeout=90_000)
     page.keyboard.press(" ")
     page.get_by_role("button", name="Play", exact=True).wait_for()
 
