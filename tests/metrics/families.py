@@ -25,7 +25,9 @@ from music_evals.metrics.catalogue import (
     INPAINTING_METRICS,
     LYRIC_SCORES,
     PRESERVATION_METRICS,
+    SUCCESS_SCORES,
 )
+from music_evals.pipelines.edit_success import evaluate_edit_success
 from music_evals.pipelines.inpainting import evaluate_inpainting, evaluate_nll
 from music_evals.pipelines.lyric_content import evaluate_diversity, evaluate_themes, evaluate_wordlikeness
 from music_evals.pipelines.lyrics import evaluate_lyrics
@@ -50,10 +52,12 @@ SCORES: Mapping[str, Sequence[str]] = (
     | {f"{facet}_preservation": list(names) for facet, names in FACETS.items()}
     | {"lyric_structure": [*LYRIC_SCORES, "lyric_wordlikeness"], "piano_roll_error_rate": list(CELL_SCORES)}
     | {"editing_effort_ratio": list(EFFORT_RATIOS), "editing_test": list(EDITING_SCORES)}
+    | {"edit_success": list(SUCCESS_SCORES)}
 )
 """What each module returns; a module of several scores names them."""
 
 EXTRAS = {
+    "edit_success": ["edit_success_chance", "by_kind"],
     "tag_semantic_similarity": ["tag_semantic_similarity_std", "encoder"],
     "lyric_diversity": [
         "lyric_diversity_range", "lyric_diversity_in_range", "lyric_line_repetition", "lyric_line_repetition_reference",
@@ -179,6 +183,25 @@ def _evaluate_edits(name: str, references: Any, predictions: Any, **options: Any
     return evaluate_preservation(references, predictions, metrics=SCORES[name], **options)
 
 
+def _request(rng: np.random.Generator) -> Pair:
+    """A third of the notes is moved by a tone, which reaches none of these targets for certain."""
+    piece, edited = _edit(rng)
+    return {"source": piece, "targets": {"transpose": "+2", "length": "0.5x"}}, edited
+
+
+def _reached(rng: np.random.Generator) -> Pair:
+    piece = _piece(rng)
+    notes = piece.notes.copy()
+    notes["pitch"] += 2
+    moved = Score(make_notes(*(notes[name] for name in notes.dtype.names)), 480, voices=piece.voices)
+    return {"source": piece, "targets": "transpose=+2"}, moved
+
+
+def _evaluate_requests(_name: str, references: Any, predictions: Any, **options: Any) -> Mapping[str, Any]:
+    sources, targets = ([request[key] for request in references] for key in ("source", "targets"))
+    return evaluate_edit_success(sources, predictions, targets, **options)
+
+
 def _roll(rng: np.random.Generator) -> Pair:
     """A roll of which about a tenth sounds, and probabilities of which few are far from it."""
     truth = rng.random((int(rng.integers(8, 40)), 84)) < 0.1
@@ -257,6 +280,7 @@ FAMILIES: Mapping[str, Family] = {
     "edits": Family(
         _edit, lambda rng: (_piece(rng),) * 2, _evaluate_edits, n_items=4, wrong=("variant", "correct", "corrected")
     ),
+    "targets": Family(_request, _reached, _evaluate_requests, n_items=4),
     "rolls": Family(
         _roll,
         _true_roll,

@@ -63,6 +63,7 @@ from music_evals.annotations.scores import (
     Tokens,
     check_tokens,
 )
+from music_evals.annotations.targets import FORMS, INSTRUMENTS, EditTarget, targets_of, targets_to_dict
 
 __all__ = [
     "AMATEUR",
@@ -74,8 +75,10 @@ __all__ = [
     "EDIT_TASKS",
     "FACETS",
     "FEATURES",
+    "FORMS",
     "GROUPS",
     "HOLD",
+    "INSTRUMENTS",
     "LOWEST_PITCH",
     "MASK",
     "MUSIB_LAYOUT",
@@ -97,6 +100,7 @@ __all__ = [
     "EditInstruction",
     "EditRequest",
     "EditResult",
+    "EditTarget",
     "EditorInfo",
     "F0Track",
     "Features",
@@ -119,5 +123,7 @@ __all__ = [
     "sections_of_rows",
     "sections_of_text",
     "sections_text",
+    "targets_of",
+    "targets_to_dict",
     "theme_of_row",
 ]

@@ -21,6 +21,7 @@ from music_evals.hf.cells import CellPairs, CellsMetric, read_rolls
 from music_evals.hf.likelihood import LikelihoodMetric, read_log_probabilities
 from music_evals.hf.studies import StudyMetric, join_study
 from music_evals.hf.symbolic import SymbolicMetric, SymbolicPairs, read_pairs
+from music_evals.hf.targets import TargetsMetric, read_requests
 from music_evals.hf.text import LyricsMetric, TagsMetric, TextsMetric, ThemesMetric, WordsMetric, read_lyrics, read_tags
 
 __all__ = [
@@ -33,6 +34,7 @@ __all__ = [
     "SymbolicMetric",
     "SymbolicPairs",
     "TagsMetric",
+    "TargetsMetric",
     "TextsMetric",
     "ThemesMetric",
     "WordsMetric",
@@ -40,6 +42,7 @@ __all__ = [
     "read_log_probabilities",
     "read_lyrics",
     "read_pairs",
+    "read_requests",
     "read_rolls",
     "read_sources",
     "read_tags",

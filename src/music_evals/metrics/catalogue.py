@@ -44,6 +44,7 @@ __all__ = [
     "RELEASE_SCORES",
     "SHOWN_AUXILIARY",
     "STYLE_SCORES",
+    "SUCCESS_SCORES",
     "Metric",
     "block",
     "features_of",
@@ -68,9 +69,9 @@ class Metric:
         As on its card.
     facet
         Scores of one facet share a table: ``"inpainting"``; ``"harmony"``, ``"rhythm"``, ``"structure"``,
-        ``"melody"`` or ``"timbre"`` of music; ``"cells"``, ``"style"`` or ``"melody kept"`` of piano rolls;
-        ``"effort"`` or ``"answers"`` of editing tests; ``"lyrics"``, ``"lyrics, corrected"`` or ``"lyrics, content"``;
-        ``"average"``, ``"professional"`` or ``"amateur"`` of descriptions.
+        ``"melody"`` or ``"timbre"`` of music; ``"success"`` of edits; ``"cells"``, ``"style"`` or ``"melody kept"`` of
+        piano rolls; ``"effort"`` or ``"answers"`` of editing tests; ``"lyrics"``, ``"lyrics, corrected"`` or
+        ``"lyrics, content"``; ``"average"``, ``"professional"`` or ``"amateur"`` of descriptions.
     low, high
         Range, under the default variant.
     direction
@@ -310,6 +311,18 @@ SHOWN_AUXILIARY: Final = ("ssm_correlation", "raw_pitch_accuracy", "melody_conto
 """Auxiliary metrics that a run shows by default: the eleven hardly see which pitch sounds when, and form only as far as
 sections are found. Each has a module of its own."""
 
+# What an edit was asked to change; our own.
+_reached = functools.partial(Metric, facet="success", task="edits")
+
+SUCCESS_SCORES: Final = block(
+    _reached("edit_success", "Edit success", heading="success"),
+    _reached(
+        "edit_done", "Targets done", heading="done",
+        description="Share of an edit's targets that are done, of those that can be told.",
+    ),
+)  # fmt: skip
+"""How much of what was asked of an edit is there. The original unchanged has 0, whatever it preserves."""
+
 # MuChin: structured lyrics in points, and descriptions by the similarity of their tags.
 _MUCHIN: Final = "wang2024muchin"
 _points = functools.partial(Metric, facet="lyrics", task="lyrics", paper=_MUCHIN, unit="points")
@@ -436,6 +449,7 @@ CATALOGUE: Final[Mapping[str, Metric]] = MappingProxyType(
         **PRESERVATION_METRICS,
         **RELEASE_SCORES,
         **AUXILIARY,
+        **SUCCESS_SCORES,
         **LYRIC_SCORES,
         **LYRIC_CONTENT,
         **DESCRIPTION_SCORES,

@@ -280,24 +280,31 @@ class SourceLoader(contextlib.AbstractContextManager["SourceLoader"]):
 
     def load(self, source: SourceValue) -> Source:
         """Return the features of a source."""
-        # A backend that is missing or fails is reported in `Source.failures`; what is wrong with the file is raised.
-        path: Any = source
-        if modality(source) == "audio":
-            policy = self.settings.audio_policy
-            return self._of_audio(source if isinstance(source, Audio) else load_audio(path, policy=policy))
-        if isinstance(source, Score):
-            score = source
-        else:
-            if self._parser is None:
-                from music_evals.processes import ReaderProcess
+        return self.features_of(self.read(source))
 
-                self._parser = ReaderProcess(read_score)
-            parsed = self._parser.read(Path(path).absolute())  # the process may have started in another folder
-            if isinstance(parsed, MusicEvalsError):
-                raise parsed
-            score = parsed
-        content = hashlib.sha256(json.dumps(score.to_dict(), sort_keys=True).encode()).hexdigest()
-        return Source(score_features(score, self.settings.features), "symbolic", content, score_remarks(score))
+    def read(self, source: SourceValue) -> Audio | Score:
+        """Return the recording or the score that a source is."""
+        path: Any = source
+        if isinstance(source, Audio | Score):
+            return source
+        if modality(source) == "audio":
+            return load_audio(path, policy=self.settings.audio_policy)
+        if self._parser is None:
+            from music_evals.processes import ReaderProcess
+
+            self._parser = ReaderProcess(read_score)
+        parsed = self._parser.read(Path(path).absolute())  # the process may have started in another folder
+        if isinstance(parsed, MusicEvalsError):
+            raise parsed
+        return parsed
+
+    def features_of(self, value: Audio | Score) -> Source:
+        """Return the features of a recording or a score."""
+        # A backend that is missing or fails is reported in `Source.failures`; what is wrong with the file is raised.
+        if isinstance(value, Audio):
+            return self._of_audio(value)
+        content = hashlib.sha256(json.dumps(value.to_dict(), sort_keys=True).encode()).hexdigest()
+        return Source(score_features(value, self.settings.features), "symbolic", content, score_remarks(value))
 
     def load_all(self, sources: Sequence[SourceValue]) -> list[Source | MusicEvalsError]:
         """Return the features of sources, or what is wrong with a file; recordings at the same time."""

@@ -36,6 +36,7 @@ MAX_TAG = 60  # characters of a tag
 _MEASURE = "60 128*11 64 128*5 67 128*5"
 EXAMPLE_REFERENCE = "\n".join([_MEASURE] * 16)
 EXAMPLE_PREDICTION = f"{_MEASURE}\n60 128*11 65 128*5 67 128*5\n60 128*23\n{_MEASURE}"
+EXAMPLE_TARGETS = "tempo=0.9x; transpose=+2; key=D major"
 EXAMPLE_NUMBERS = "-0.1 -0.2 -0.7\n-0.1 -1.3 -0.6"
 # a poem of Li Bai as a model may write it: the third line is too long, and the fourth does not rhyme
 EXAMPLE_LYRICS = (
@@ -184,6 +185,32 @@ def score_edit(
         modality=item["entrance"],
         extractors=_extractors(names, variant) if item["entrance"] == "audio" else {},
     )
+
+
+def score_request(
+    metric: PageMetric, reference: str | None, prediction: str | None, targets: str, progress: Progress = no_progress
+) -> ScoredItem:
+    """Score uploaded edited music by the targets that it was to reach, typed as ``tempo=1.2x; key=A minor``."""
+    if reference is None or prediction is None:
+        raise NoDataError("upload two files: the original and the edited music")
+    _check_length(targets, "targets", InvalidInputError)
+    progress(0.05, "Reading the files")
+    with trusted_sources(reference, prediction) as (original, edited):
+        progress(0.2, "Measuring")
+        request = {"source": original, "targets": targets}
+        result, _ = _compute(metric, references=[request], predictions=[edited], per_item=True)
+    [item] = result.pop("per_item")
+    lines = [
+        f"{kind}: {target['verdict']}"
+        + (f" ({target['reason']})" if target["reason"] else f", {target['measured']:.3g} of {target['asked']:.3g}")
+        for kind, target in item["targets"].items()
+    ]
+    typed = {
+        "predictions": repr([Path(prediction).name]),
+        "references": repr([{"source": Path(reference).name, "targets": targets}]),
+    }
+    code = python_code(metric.name, typed, {})
+    return ScoredItem(result, {"targets": targets}, _file_hashes(reference, prediction), code, _ONLY_SETS, lines=lines)
 
 
 def metric_names(scores: list[str]) -> list[str]:

@@ -41,7 +41,7 @@ def build_metric_page(name: str, app_file: str | os.PathLike[str]) -> gr.Blocks:
     import gradio as gr
 
     metric = load_metric(name, app_file)
-    largest = MAX_RECORDING_BYTES if metric.kind == "edits" else MAX_UPLOAD_BYTES
+    largest = MAX_RECORDING_BYTES if metric.kind in {"edits", "targets"} else MAX_UPLOAD_BYTES
     intro = f"{metric.card['description']}\n\n{frame.privacy()}"
     with frame.space(metric.card["title"], intro, max_upload_bytes=largest) as page:
         given = [_add(source) for source in _SOURCES[metric.kind]]
@@ -165,6 +165,23 @@ _SOURCES: dict[str, tuple[Source, ...]] = {
                 [_VARIANT],
             ],
             lambda: (*inputs.example_pair(frame.temporary_folder()), VARIANTS[0]),
+            is_slow=True,
+        ),
+    ),
+    "targets": (
+        Source(
+            inputs.score_request,
+            "judge_request",
+            "The original, what became of it, and what was asked for. The example is a tune of Beethoven in C major; "
+            "the edit moved it up a whole tone and slowed it to 108 quarters a minute, a tenth.",
+            [
+                [
+                    _file("Original", "reference", RECORDING_TYPES + SCORE_TYPES),
+                    _file("Edited", "prediction", RECORDING_TYPES + SCORE_TYPES),
+                ],
+                [_text("Targets, such as tempo=1.2x; key=A minor", "targets", 2)],
+            ],
+            lambda: (*inputs.example_pair(frame.temporary_folder()), inputs.EXAMPLE_TARGETS),
             is_slow=True,
         ),
     ),

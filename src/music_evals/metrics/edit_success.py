@@ -1,0 +1,230 @@
+"""Whether an edit did what it was asked: a measured change beside the one that was asked for.
+
+Each kind of target has a distance that can be measured on a pair: octaves of tempo, semitones, steps between keys,
+octaves of length, decibels. A `Change` holds the change that was asked and the one that was measured, in that unit;
+`success` grades it, and `verdict` weighs it against the error of the extractors.
+
+Conventions
+-----------
+- The reference is the original, the estimate the edited music.
+- A change of 0 is the original unchanged: its success is 0 whatever was asked.
+- An estimate without a tempo, a chord, a loudness or a pitch class that stands out went nowhere: its change is 0.
+- What cannot be measured is NaN, with an `UndefinedMetricWarning` that says why.
+
+Our own; no paper measures whether structured targets were reached. Steps on the circle of fifths are those of
+`metrics.harmony.circle_of_fifths_distance`.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Collection, Mapping, Sequence
+from types import MappingProxyType
+from typing import Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from music_evals.annotations import Beats, Chords, Chroma, EditTarget, Key
+from music_evals.metrics.arrays import undefined
+from music_evals.metrics.harmony import circle_of_fifths_distance
+
+__all__ = [
+    "ERROR_BANDS",
+    "VERDICTS",
+    "Change",
+    "chords_change",
+    "instrument_change",
+    "key_change",
+    "length_change",
+    "loudness_change",
+    "metre_change",
+    "success",
+    "tempo_change",
+    "transpose_change",
+    "verdict",
+]
+
+VERDICTS: Final = ("done", "not done", "cannot be told")
+"""What `verdict` may say."""
+
+ERROR_BANDS: Final[Mapping[str, float]] = MappingProxyType(
+    {
+        "tempo": 0.05,
+        "transpose": 0.5,
+        "key": 1.0,
+        "metre": 0.5,
+        "chords": 0.25,
+        "instrument_added": 0.5,
+        "instrument_removed": 0.5,
+        "length": 0.02,
+        "loudness": 0.5,
+    }
+)
+"""Kind of target -> by how much a measured change may miss the true one, in its unit: octaves, semitones, steps between
+keys, 1 for another metre, share of a progression, 1 for an instrument, octaves, dB. `benchmarks/edit_success` measures
+them."""
+
+MODE_STEPS: Final = 1.0
+"""What another mode adds to the steps between two keys: parallel keys are farther apart than relative ones."""
+
+FloatArray = npt.NDArray[np.float64]
+
+
+class Change(NamedTuple):
+    """What was asked of one pair, and what is there."""
+
+    asked: float
+    """Distance from the original to the target; not 0."""
+    measured: float
+    """How far the edit went that way; below 0 the other way, above `asked` too far."""
+
+
+def success(change: Change) -> float:
+    """Share of the change that was asked for which is there: 1 - |measured - asked| / |asked|, at least 0.
+
+    In [0, 1], higher is better; 1 for exactly what was asked, 0 for the original unchanged, for twice the change and
+    for the other way. NaN where the change is.
+    """
+    if np.isnan(change.measured) or np.isnan(change.asked):
+        return float("nan")
+    return max(0.0, 1.0 - abs(change.measured - change.asked) / abs(change.asked))
+
+
+def verdict(change: Change, band: float) -> str:
+    """Weigh a change against the error of what measured it.
+
+    ``"done"``: within `band` of what was asked. ``"not done"``: farther from it than that. ``"cannot be told"``:
+    within `band` of both what was asked and of no change at all, or not measured.
+    """
+    if np.isnan(change.measured) or np.isnan(change.asked):
+        return "cannot be told"
+    if abs(change.measured - change.asked) > band:
+        return "not done"
+    return "cannot be told" if abs(change.measured) <= band else "done"
+
+
+def tempo_change(reference: Beats, estimate: Beats, target: EditTarget) -> Change:
+    """Change of the tempo in octaves, log2 of the ratio; no octave is forgiven.
+
+    Undefined (NaN) where the original has no tempo, or the one that is asked for.
+    """
+    if np.isnan(reference.bpm):
+        return _unknown("tempo_change", "the original has no tempo")
+    asked = target.amount if target.unit == "x" else target.amount / reference.bpm
+    return _change("tempo_change", np.log2(asked), np.nan_to_num(np.log2(estimate.bpm / reference.bpm)))
+
+
+def length_change(reference_sec: float, estimate_sec: float, target: EditTarget) -> Change:
+    """Change of the length in octaves, log2 of the ratio; undefined where the original has the length asked for."""
+    asked = target.amount if target.unit == "x" else target.amount / reference_sec
+    return _change("length_change", np.log2(asked), np.log2(estimate_sec / reference_sec))
+
+
+def loudness_change(reference_lufs: float, estimate_lufs: float, target: EditTarget) -> Change:
+    """Change of the integrated loudness (`audio.loudness`) in dB; undefined where the original has none, or that."""
+    if np.isnan(reference_lufs):
+        return _unknown("loudness_change", "the original has no loudness")
+    asked = target.amount if target.unit == "dB" else target.amount - reference_lufs
+    return _change("loudness_change", asked, np.nan_to_num(estimate_lufs - reference_lufs))
+
+
+def transpose_change(reference: Chroma, estimate: Chroma, target: EditTarget) -> Change:
+    """Change of the pitch in semitones: the rotation by which the mean chroma of both correlate best.
+
+    A rotation tells semitones up to whole octaves, so that 7 up are 5 down. Undefined (NaN) for whole octaves, which
+    leave the pitch classes as they are, and where no pitch class of the original stands out.
+    """
+    if target.amount % 12 == 0:
+        return _unknown("transpose_change", "whole octaves leave the pitch classes as they are")
+    means = [_centred_mean(side) for side in (reference, estimate)]
+    if not means[0].any():
+        return _unknown("transpose_change", "no pitch class of the original stands out")
+    correlations = [float(np.roll(means[0], step) @ means[1]) for step in range(12)]
+    asked, measured = (6 - (6 - steps) % 12 for steps in (target.amount, int(np.argmax(correlations))))  # -5 to 6
+    missed = 6 - (6 - measured + asked) % 12
+    return Change(asked, asked + missed if measured else 0.0)
+
+
+def _centred_mean(chroma: Chroma) -> FloatArray:
+    mean = chroma.frames.mean(axis=1, dtype=np.float64) if chroma.frames.shape[1] else np.zeros(12)
+    centred: FloatArray = mean - mean.mean()
+    return centred
+
+
+def key_change(reference: Key, estimate: Key, target: EditTarget) -> Change:
+    """Return the steps on the way from the key of the original to the one that is asked for.
+
+    The distance of two keys is their steps on the circle of fifths, 0 to 6, relative keys being one place, and 1 more
+    where the modes differ. Undefined (NaN) where the original is in the key that is asked for.
+    """
+    asked = _key_distance(reference, target.key)
+    return _change("key_change", asked, asked - _key_distance(estimate, target.key))
+
+
+def _key_distance(first: Key, second: Key) -> float:
+    return 6 * circle_of_fifths_distance(first, second) + MODE_STEPS * (first.mode != second.mode)
+
+
+def metre_change(reference_beats: float, estimate_beats: float, target: EditTarget) -> Change:
+    """Return 1 where the bars of the edit have the beats that are asked for, else 0.
+
+    Undefined (NaN) where those of the original have them too, or the beats of a side's bars are not known (NaN).
+    """
+    if np.isnan(reference_beats) or np.isnan(estimate_beats):
+        return _unknown("metre_change", "how many beats a bar has is not known of a side")
+    asked = float(reference_beats != target.amount)
+    return _change("metre_change", asked, float(estimate_beats == target.amount))
+
+
+def chords_change(reference: Chords, estimate: Chords, target: EditTarget) -> Change:
+    """How much nearer to a progression the chords came, of how far from it they were.
+
+    The likeness of a row of chords to a progression is 1 less the edit distance between the row, in which repetitions
+    and stretches without a chord are left out, and the progression, repeated to its length from whichever chord on is
+    nearest, over that length. Undefined (NaN) where the original is that progression, or has no chord.
+    """
+    before, after = (_likeness(side.labels, target.chords) for side in (reference, estimate))
+    if np.isnan(before):
+        return _unknown("chords_change", "the original has no chord")
+    return _change("chords_change", 1 - before, np.nan_to_num(after - before))
+
+
+def _likeness(labels: Sequence[str], progression: Sequence[str]) -> float:
+    row = [label for label, _ in itertools.groupby(label for label in labels if ":" in label)]
+    if not row:
+        return float("nan")
+    repeated = list(itertools.islice(itertools.cycle(progression), len(row) + len(progression)))
+    distances = [_edit_distance(row, repeated[start : start + len(row)]) for start in range(len(progression))]
+    return 1 - min(distances) / len(row)
+
+
+def _edit_distance(first: Sequence[str], second: Sequence[str]) -> int:
+    """Return the least number of insertions, deletions and replacements (Levenshtein)."""
+    above = list(range(len(second) + 1))
+    for i, label in enumerate(first, start=1):
+        row = [i]
+        for j, other in enumerate(second, start=1):
+            row.append(min(above[j] + 1, row[j - 1] + 1, above[j - 1] + (label != other)))
+        above = row
+    return above[-1]
+
+
+def instrument_change(reference: Collection[int], estimate: Collection[int], target: EditTarget) -> Change:
+    """Return 1 where an instrument came or went as was asked, else 0.
+
+    Sides are the programs of General MIDI that play a note. Undefined (NaN) where the original had the instrument that
+    is to be added, or had not the one that is to be removed.
+    """
+    had, has = (any(program in target.programs for program in side) for side in (reference, estimate))
+    is_wanted = target.kind == "instrument_added"
+    return _change("instrument_change", float(had != is_wanted), float(has == is_wanted))
+
+
+def _change(name: str, asked: float, measured: float) -> Change:
+    return Change(float(asked), float(measured)) if asked else _unknown(name, "the original is as is asked for")
+
+
+def _unknown(name: str, why: str) -> Change:
+    undefined(name, why, stacklevel=4)
+    return Change(float("nan"), float("nan"))

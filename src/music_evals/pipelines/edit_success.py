@@ -1,0 +1,303 @@
+"""Whether edits did what they were asked: structured targets, measured on pairs of recordings or of scores.
+
+What `pipelines.preservation` is for what should stay, this is for what should change. Unchanged music has success 0.
+"""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+import itertools
+import os
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from music_evals.annotations import EditTarget, Features, Score, targets_of
+from music_evals.audio.io import Audio
+from music_evals.audio.loudness import integrated_loudness
+from music_evals.audio.metre import beats_of_a_bar
+from music_evals.audio.store import FeatureStore
+from music_evals.audio.tempo_levels import share_level
+from music_evals.errors import InvalidInputError, MusicEvalsError, UndefinedMetricWarning, located
+from music_evals.metrics import edit_success as metrics
+from music_evals.metrics.edit_success import ERROR_BANDS, Change
+from music_evals.pipelines.intervals import check_groups, check_pairs, mean_of_defined, report_means
+from music_evals.pipelines.preservation_features import Settings, SourceLoader, SourceValue
+from music_evals.stats.intervals import check_confidence
+from music_evals.symbolic.measures import meter_map
+
+__all__ = ["Measured", "MeasuredLoader", "TargetScore", "evaluate_edit_success", "score_targets"]
+
+SUCCESS, DONE = "edit_success", "edit_done"
+UNRELATED_EDITS: Final = 10
+"""Edits of other music that each target is tried on, for chance."""
+
+_FEATURES: Final[Mapping[str, tuple[str, ...]]] = {
+    "tempo": ("beats",),
+    "transpose": ("chroma",),
+    "key": ("key",),
+    "metre": ("beats", "chroma"),
+    "chords": ("chords",),
+}
+"""Kind of target -> the features that it compares."""
+
+
+class TargetScore(NamedTuple):
+    """What became of one target."""
+
+    success: float
+    """Share of the change that is there, 0 to 1; NaN where it cannot be measured."""
+    verdict: str
+    """One of `metrics.edit_success.VERDICTS`."""
+    change: Change
+    reason: str = ""
+    """Why it cannot be measured."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Measured:
+    """One side of a pair, as far as its targets need it."""
+
+    features: Features
+    modality: str
+    content: str
+    lufs: float = float("nan")
+    bar_beats: float = float("nan")
+    programs: frozenset[int] = frozenset()
+    unknown: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    """Kind of target -> why this side cannot tell of it."""
+
+    def lacks(self, kind: str) -> str:
+        """Return why this side has nothing that a kind of target compares; empty where it has."""
+        missing = [self.features.undefined[name] for name in _FEATURES.get(kind, ()) if name in self.features.undefined]
+        return self.unknown.get(kind, "") or next(iter(missing), "")
+
+
+class MeasuredLoader:
+    """Measures sources for the targets of one run; score files are parsed while its `sources` are open."""
+
+    def __init__(self, targets: Iterable[EditTarget], store: FeatureStore | None) -> None:
+        self._kinds = {target.kind for target in targets}
+        names = sorted({name for kind in self._kinds for name in _FEATURES.get(kind, ())})
+        self.sources = SourceLoader(dataclasses.replace(Settings.of(metrics=[], store=store), features=tuple(names)))
+
+    def load(self, source: SourceValue) -> Measured:
+        """Return what the targets need of a source; raises what is wrong with its file or a backend."""
+        value = self.sources.read(source)
+        loaded = self.sources.features_of(value)
+        for error in loaded.failures.values():
+            raise error
+        features, unknown = loaded.features, {}
+        lufs = bar_beats = float("nan")
+        programs: frozenset[int] = frozenset()
+        if isinstance(value, Score):
+            unknown["loudness"] = "a score has no loudness; compare recordings"
+            programs = frozenset(value.programs[voice] for voice in np.unique(value.notes["voice"]) if value.programs)
+            bar_beats = _bar_beats(value)
+        else:
+            if "metre" in self._kinds and features.beats is not None and features.chroma is not None:
+                bar_beats = beats_of_a_bar(features.beats, features.chroma)
+            if "loudness" in self._kinds:
+                lufs = _loudness(value, unknown)
+        if not programs:
+            reason = "the score names no programs" if isinstance(value, Score) else "no instrument is told by ear here"
+            unknown |= dict.fromkeys(("instrument_added", "instrument_removed"), reason)
+        return Measured(features, loaded.modality, loaded.content, lufs, bar_beats, programs, unknown)
+
+
+def _bar_beats(score: Score) -> float:
+    """Return the upper number of the signature that most of a score is in."""
+    bars = meter_map(score)
+    ticks: collections.Counter[int] = collections.Counter()
+    for signature, length in zip(bars.signatures, bars.lengths, strict=True):
+        ticks[signature.numerator] += int(length)
+    return float(ticks.most_common(1)[0][0]) if ticks else float("nan")
+
+
+def _loudness(audio: Audio, unknown: dict[str, str]) -> float:
+    """Return the loudness of a recording at the level of its file, in LUFS."""
+    if audio.policy.peak_normalise and audio.reload is None:
+        unknown["loudness"] = "the recording was scaled when it was loaded; give its file, for the level it had"
+        return float("nan")
+    if audio.policy.peak_normalise and audio.reload is not None:
+        audio = audio.reload(policy=dataclasses.replace(audio.policy, peak_normalise=False))
+    return integrated_loudness(audio.samples, audio.sample_rate)
+
+
+def score_targets(reference: Measured, estimate: Measured, targets: Sequence[EditTarget]) -> dict[str, TargetScore]:
+    """Return what became of each target of one pair, by its kind."""
+    scores = {}
+    for target in targets:
+        nowhere = Change(float("nan"), float("nan"))
+        if reason := reference.lacks(target.kind) or estimate.unknown.get(target.kind, ""):
+            scores[target.kind] = TargetScore(float("nan"), "cannot be told", nowhere, reason)
+        elif reason := estimate.lacks(target.kind):  # what is not there has not reached anything
+            scores[target.kind] = TargetScore(0.0, "not done", nowhere, f"estimate: {reason}")
+        else:
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always", UndefinedMetricWarning)
+                change = _change(reference, estimate, target)
+            reason = "; ".join(str(warning.message) for warning in caught)
+            verdict = metrics.verdict(change, ERROR_BANDS[target.kind])
+            scores[target.kind] = TargetScore(metrics.success(change), verdict, change, reason)
+    return scores
+
+
+def _change(reference: Measured, estimate: Measured, target: EditTarget) -> Change:
+    first, second = reference.features, estimate.features
+    match target.kind:
+        case "tempo":
+            assert first.beats is not None
+            assert second.beats is not None
+            return metrics.tempo_change(*share_level(first.beats, second.beats), target)
+        case "length":
+            return metrics.length_change(first.duration_sec, second.duration_sec, target)
+        case "loudness":
+            return metrics.loudness_change(reference.lufs, estimate.lufs, target)
+        case "metre":
+            return metrics.metre_change(reference.bar_beats, estimate.bar_beats, target)
+        case "instrument_added" | "instrument_removed":
+            return metrics.instrument_change(reference.programs, estimate.programs, target)
+    functions: Mapping[str, Any] = {
+        "transpose": metrics.transpose_change, "key": metrics.key_change, "chords": metrics.chords_change,
+    }  # fmt: skip
+    [name] = _FEATURES[target.kind]
+    change: Change = functions[target.kind](getattr(first, name), getattr(second, name), target)
+    return change
+
+
+def evaluate_edit_success(
+    references: Iterable[SourceValue],
+    predictions: Iterable[SourceValue],
+    targets: Iterable[Mapping[str, Any] | str],
+    *,
+    groups: npt.ArrayLike | None = None,
+    confidence: float = 0.95,
+    per_item: bool = False,
+    store: FeatureStore | str | os.PathLike[str] | None = None,
+) -> dict[str, Any]:
+    """Measure how much of what was asked of edits is there.
+
+    Parameters
+    ----------
+    references, predictions
+        As in `evaluate_preservation`: the originals and the edited music.
+    targets
+        What was asked of each, as `annotations.targets_of` reads it: ``{"tempo": "1.2x", "key": "A minor"}``.
+    groups
+        Cluster of each pair, shape (n,); None makes the edits of one original a cluster.
+    confidence
+        Nominal coverage of the intervals, above 0 and below 1.
+    per_item
+        True adds what became of each target.
+    store
+        Feature store, or the folder of one. Does not change a number.
+
+    Returns
+    -------
+    dict
+        ``edit_success``, the mean over pairs of the mean success of their targets, 0 to 1, higher is better; 0 for the
+        original unchanged. ``edit_done``, the same of the share of targets that are done, of those that can be told.
+        Both with ``_ci``, ``_n``, ``_n_defined`` and ``_n_clusters``. ``edit_success_chance``: the success of edits of
+        other music, up to 10 for each pair, NaN where there is one group. ``by_kind``: kind of target ->
+        ``edit_success``, ``chance`` and the number of each verdict. ``per_item``: kind -> success, verdict, asked,
+        measured and reason, a dict a pair.
+
+    Raises
+    ------
+    PairCountError, NoDataError
+        References, predictions, targets and groups differ in number, or are empty.
+    InvalidInputError, UnknownNameError, UnsupportedTypeError
+        Targets that are none, pairs without a target, a recording beside a score, or a source of another type.
+    UnreadableFileError, FileTooLargeError, InvalidAudioError
+        What is wrong with a file; names its place.
+
+    Warns
+    -----
+    UndefinedMetricWarning
+        A score is NaN because no pair defines it.
+    """
+    check_confidence(confidence)
+    originals, edits = list(references), list(predictions)
+    asked = [targets_of(values) for values in targets]
+    check_pairs(originals, edits, "predictions", "a pair", "there are no pairs; give at least one")
+    check_pairs(originals, asked, "targets", "a pair", "")
+    for index, wanted in enumerate(asked):
+        if not wanted:
+            raise InvalidInputError(f"targets[{index}]: nothing was asked of this pair; leave it out")
+    opened = store if store is None or isinstance(store, FeatureStore) else FeatureStore(store)
+    loader = MeasuredLoader(itertools.chain.from_iterable(asked), opened)
+    with loader.sources:
+        sides = [
+            [_loaded(loader, source, f"{name}[{index}]") for index, source in enumerate(sources)]
+            for name, sources in (("references", originals), ("predictions", edits))
+        ]
+    clusters = check_groups(groups, len(originals))
+    if clusters is None:
+        clusters = np.array([side.content for side in sides[0]])
+    rows, others = [], []
+    for index, (reference, estimate, wanted) in enumerate(zip(*sides, asked, strict=True)):
+        if reference.modality != estimate.modality:
+            raise InvalidInputError(f"pair {index}: a recording beside a score; compare two of a kind")
+        rows.append(score_targets(reference, estimate, wanted))
+        places = [(index + step) % len(edits) for step in range(1, len(edits))]
+        apart = [place for place in places if clusters[place] != clusters[index]][:UNRELATED_EDITS]
+        apart = [place for place in apart if sides[1][place].modality == reference.modality]
+        others.append([score_targets(reference, sides[1][place], wanted) for place in apart])
+    columns = np.array([[_success(row), _share_done(row)] for row in rows])
+    result = report_means([SUCCESS, DONE], columns, clusters, confidence)
+    result[f"{SUCCESS}_chance"] = mean_of_defined(
+        [mean_of_defined([_success(row) for row in tried]) for tried in others]
+    )
+    result["by_kind"] = _by_kind(rows, others)
+    if per_item:
+        result["per_item"] = [
+            {SUCCESS: success, DONE: done, "targets": {kind: _reported(score) for kind, score in row.items()}}
+            for row, (success, done) in zip(rows, columns.tolist(), strict=True)
+        ]
+    return result
+
+
+def _loaded(loader: MeasuredLoader, source: SourceValue, place: str) -> Measured:
+    try:
+        return loader.load(source)
+    except MusicEvalsError as error:
+        raise located(error, place) from error
+
+
+def _success(row: Mapping[str, TargetScore]) -> float:
+    return mean_of_defined([score.success for score in row.values()])
+
+
+def _share_done(row: Mapping[str, TargetScore]) -> float:
+    told = [score.verdict for score in row.values() if score.verdict != "cannot be told"]
+    return told.count("done") / len(told) if told else float("nan")
+
+
+def _by_kind(
+    rows: Sequence[Mapping[str, TargetScore]], others: Sequence[Sequence[Mapping[str, TargetScore]]]
+) -> dict[str, dict[str, Any]]:
+    """Return the scores of each kind of target, those that were asked first before the others."""
+    summary = {}
+    for kind in dict.fromkeys(kind for row in rows for kind in row):
+        scores = [row[kind] for row in rows if kind in row]
+        chance = [row[kind].success for tried in others for row in tried if kind in row]
+        verdicts = collections.Counter(score.verdict for score in scores)
+        counts = {name.replace(" ", "_"): verdicts[name] for name in metrics.VERDICTS}
+        means = {SUCCESS: mean_of_defined([score.success for score in scores]), "chance": mean_of_defined(chance)}
+        summary[kind] = means | counts
+    return summary
+
+
+def _reported(score: TargetScore) -> dict[str, Any]:
+    return {
+        "success": score.success,
+        "verdict": score.verdict,
+        "asked": score.change.asked,
+        "measured": score.change.measured,
+        "reason": score.reason,
+    }
