@@ -23,6 +23,7 @@ import numpy.typing as npt
 
 from music_evals.annotations.recordings import Beats, Chords
 from music_evals.annotations.scores import Score
+from music_evals.annotations.targets import EditTarget, targets_of, targets_to_dict
 from music_evals.errors import InvalidAudioError, InvalidInputError, UnknownNameError
 
 FACETS: Final = ("harmony", "rhythm", "structure", "melody")
@@ -64,6 +65,8 @@ class EditInstruction:
         Which of `FACETS` are meant to change: a change of these is no damage.
     author
         Who wrote it: ``"human"``, ``"template"``, or a language model with its date.
+    targets
+        What it asks for that can be measured afterwards, see `annotations.targets`.
     """
 
     text: str
@@ -77,6 +80,7 @@ class EditInstruction:
     confidence: int | None = None
     intended_facets: tuple[str, ...] = ()
     author: str = "human"
+    targets: tuple[EditTarget, ...] = ()
 
     def __post_init__(self) -> None:
         if not self.text.strip():
@@ -124,7 +128,8 @@ class EditInstruction:
         """Return plain values for JSON; `from_dict` is the inverse."""
         values = dataclasses.asdict(self)
         lists = {"bars": None if self.bars is None else list(self.bars), "intended_facets": list(self.intended_facets)}
-        return values | lists
+        del values["targets"]  # left out where there are none: keys of older edits stay as they are
+        return values | lists | ({"targets": targets_to_dict(self.targets)} if self.targets else {})
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
@@ -134,7 +139,8 @@ class EditInstruction:
             if name not in known:
                 raise UnknownNameError("field of an instruction", str(name), known)
         bars = values.get("bars")
-        whole = {"bars": None if bars is None else tuple(bars)}
+        whole: dict[str, Any] = {"bars": None if bars is None else tuple(bars)}
+        whole["targets"] = targets_of(values.get("targets"))
         whole["intended_facets"] = tuple(values.get("intended_facets", ()))
         return cls(**{**values, **whole})
 

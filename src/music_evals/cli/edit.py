@@ -6,7 +6,7 @@ import argparse
 import json
 from typing import Any
 
-from music_evals.annotations import EDIT_TASKS, EditInstruction
+from music_evals.annotations import EDIT_TASKS, EditInstruction, targets_of
 from music_evals.cli.console import Bar, list_failures, say, to_stdout
 from music_evals.cli.options import (
     add_list,
@@ -42,7 +42,7 @@ examples:
   music-evals preserve --manifest edited/manifest.jsonl --intended harmony,melody --out results/edited
 """
 
-_INSTRUCTED = ("source_prompt", "target_prompt", "before", "after", "task", "bars", "keep", "intended")
+_INSTRUCTED = ("source_prompt", "target_prompt", "before", "after", "task", "bars", "keep", "intended", "targets")
 
 
 def add(verbs: Any) -> None:
@@ -66,6 +66,8 @@ def _add_options(verb: Any) -> None:
     group.add_argument("--bars", metavar="FIRST:END", help="bars that may change, from 0, the end excluded")
     group.add_argument("--keep", type=int, metavar="N", help="how much of these bars is kept, 0 (nothing) to 10 (all)")
     group.add_argument("--intended", default="", metavar="FACETS", help="facets that are meant to change, with commas")
+    text = "what can be measured afterwards, as tempo=1.2x; key=A minor, for the manifest that preserve reads"
+    group.add_argument("--targets", default="", metavar="TARGETS", help=text)
     group.add_argument(
         "--generate",
         default="",
@@ -134,5 +136,6 @@ def _instruction(options: argparse.Namespace) -> EditInstruction | None:
         bars=None if options.bars is None else bars_of(options.bars),
         confidence=options.keep,
         intended_facets=tuple(with_commas(options.intended)),
+        targets=targets_of(options.targets),
     )
     return instruction

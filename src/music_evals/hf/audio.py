@@ -12,7 +12,7 @@ import tempfile
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -65,7 +65,8 @@ class AudioMetric(PairModule):
     when they are computed or dropped; scores are carried as text. Whether a file can be read shows when it is computed.
     """
 
-    kind, variants = "edits", PRESERVATION_VARIANTS
+    kind = "edits"
+    variants: ClassVar[tuple[str, ...]] = PRESERVATION_VARIANTS
     paper, authors_code, arguments = CITATION, CODEBASE, AUDIO_INPUTS
 
     spool: Path | None = None

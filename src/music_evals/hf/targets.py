@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from music_evals.annotations import Score, targets_of, targets_to_dict
 from music_evals.audio.io import Audio
@@ -25,7 +25,8 @@ Args:
 class TargetsMetric(AudioMetric):
     """Base of the modules that compare music before and after an edit with what was asked of the edit."""
 
-    kind, variants = "targets", ()
+    kind = "targets"
+    variants: ClassVar[tuple[str, ...]] = ()
     authors_code, arguments = "", TARGET_INPUTS
 
     def _encode(self, name: str, index: int, item: Any) -> str:

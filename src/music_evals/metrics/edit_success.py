@@ -62,8 +62,8 @@ ERROR_BANDS: Final[Mapping[str, float]] = MappingProxyType(
     }
 )
 """Kind of target -> by how much a measured change may miss the true one, in its unit: octaves, semitones, steps between
-keys, 1 for another metre, share of a progression, 1 for an instrument, octaves, dB. `benchmarks/edit_success` measures
-them."""
+keys, 1 for another metre, share of a progression, 1 for an instrument, octaves, dB.
+`benchmarks/preservation_validity/success.py` measures them."""
 
 MODE_STEPS: Final = 1.0
 """What another mode adds to the steps between two keys: parallel keys are farther apart than relative ones."""

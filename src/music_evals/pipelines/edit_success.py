@@ -10,7 +10,7 @@ import dataclasses
 import itertools
 import os
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -26,11 +26,14 @@ from music_evals.errors import InvalidInputError, MusicEvalsError, UndefinedMetr
 from music_evals.metrics import edit_success as metrics
 from music_evals.metrics.edit_success import ERROR_BANDS, Change
 from music_evals.pipelines.intervals import check_groups, check_pairs, mean_of_defined, report_means
-from music_evals.pipelines.preservation_features import Settings, SourceLoader, SourceValue
+from music_evals.pipelines.preservation_features import Settings, Source, SourceLoader, SourceValue
 from music_evals.stats.intervals import check_confidence
 from music_evals.symbolic.measures import meter_map
 
-__all__ = ["Measured", "MeasuredLoader", "TargetScore", "evaluate_edit_success", "score_targets"]
+__all__ = [
+    "DONE", "SUCCESS", "Measured", "TargetScore", "evaluate_edit_success", "features_for", "measured", "score_targets",
+    "share_done", "success_of",
+]  # fmt: skip
 
 SUCCESS, DONE = "edit_success", "edit_done"
 UNRELATED_EDITS: Final = 10
@@ -77,36 +80,31 @@ class Measured:
         return self.unknown.get(kind, "") or next(iter(missing), "")
 
 
-class MeasuredLoader:
-    """Measures sources for the targets of one run; score files are parsed while its `sources` are open."""
+def features_for(targets: Iterable[EditTarget]) -> tuple[str, ...]:
+    """Return the features that targets compare."""
+    return tuple(sorted({name for target in targets for name in _FEATURES.get(target.kind, ())}))
 
-    def __init__(self, targets: Iterable[EditTarget], store: FeatureStore | None) -> None:
-        self._kinds = {target.kind for target in targets}
-        names = sorted({name for kind in self._kinds for name in _FEATURES.get(kind, ())})
-        self.sources = SourceLoader(dataclasses.replace(Settings.of(metrics=[], store=store), features=tuple(names)))
 
-    def load(self, source: SourceValue) -> Measured:
-        """Return what the targets need of a source; raises what is wrong with its file or a backend."""
-        value = self.sources.read(source)
-        loaded = self.sources.features_of(value)
-        for error in loaded.failures.values():
-            raise error
-        features, unknown = loaded.features, {}
-        lufs = bar_beats = float("nan")
-        programs: frozenset[int] = frozenset()
-        if isinstance(value, Score):
-            unknown["loudness"] = "a score has no loudness; compare recordings"
-            programs = frozenset(value.programs[voice] for voice in np.unique(value.notes["voice"]) if value.programs)
-            bar_beats = _bar_beats(value)
-        else:
-            if "metre" in self._kinds and features.beats is not None and features.chroma is not None:
-                bar_beats = beats_of_a_bar(features.beats, features.chroma)
-            if "loudness" in self._kinds:
-                lufs = _loudness(value, unknown)
-        if not programs:
-            reason = "the score names no programs" if isinstance(value, Score) else "no instrument is told by ear here"
-            unknown |= dict.fromkeys(("instrument_added", "instrument_removed"), reason)
-        return Measured(features, loaded.modality, loaded.content, lufs, bar_beats, programs, unknown)
+def measured(value: Audio | Score, source: Source, kinds: Collection[str]) -> Measured:
+    """Return what kinds of target need of a recording or score besides its features; raises a backend's failure."""
+    for error in source.failures.values():
+        raise error
+    features, unknown = source.features, {}
+    lufs = bar_beats = float("nan")
+    programs: frozenset[int] = frozenset()
+    if isinstance(value, Score):
+        unknown["loudness"] = "a score has no loudness; compare recordings"
+        programs = frozenset(value.programs[voice] for voice in np.unique(value.notes["voice"]) if value.programs)
+        bar_beats = _bar_beats(value)
+    else:
+        if "metre" in kinds and features.beats is not None and features.chroma is not None:
+            bar_beats = beats_of_a_bar(features.beats, features.chroma)
+        if "loudness" in kinds:
+            lufs = _loudness(value, unknown)
+    if not programs:
+        reason = "the score names no programs" if isinstance(value, Score) else "no instrument is told by ear here"
+        unknown |= dict.fromkeys(("instrument_added", "instrument_removed"), reason)
+    return Measured(features, source.modality, source.content, lufs, bar_beats, programs, unknown)
 
 
 def _bar_beats(score: Score) -> float:
@@ -230,10 +228,12 @@ def evaluate_edit_success(
         if not wanted:
             raise InvalidInputError(f"targets[{index}]: nothing was asked of this pair; leave it out")
     opened = store if store is None or isinstance(store, FeatureStore) else FeatureStore(store)
-    loader = MeasuredLoader(itertools.chain.from_iterable(asked), opened)
-    with loader.sources:
+    every = tuple(itertools.chain.from_iterable(asked))
+    kinds = {target.kind for target in every}
+    settings = dataclasses.replace(Settings.of(metrics=[], store=opened), features=features_for(every))
+    with SourceLoader(settings) as loader:
         sides = [
-            [_loaded(loader, source, f"{name}[{index}]") for index, source in enumerate(sources)]
+            [_loaded(loader, source, kinds, f"{name}[{index}]") for index, source in enumerate(sources)]
             for name, sources in (("references", originals), ("predictions", edits))
         ]
     clusters = check_groups(groups, len(originals))
@@ -248,10 +248,10 @@ def evaluate_edit_success(
         apart = [place for place in places if clusters[place] != clusters[index]][:UNRELATED_EDITS]
         apart = [place for place in apart if sides[1][place].modality == reference.modality]
         others.append([score_targets(reference, sides[1][place], wanted) for place in apart])
-    columns = np.array([[_success(row), _share_done(row)] for row in rows])
+    columns = np.array([[success_of(row), share_done(row)] for row in rows])
     result = report_means([SUCCESS, DONE], columns, clusters, confidence)
     result[f"{SUCCESS}_chance"] = mean_of_defined(
-        [mean_of_defined([_success(row) for row in tried]) for tried in others]
+        [mean_of_defined([success_of(row) for row in tried]) for tried in others]
     )
     result["by_kind"] = _by_kind(rows, others)
     if per_item:
@@ -262,18 +262,21 @@ def evaluate_edit_success(
     return result
 
 
-def _loaded(loader: MeasuredLoader, source: SourceValue, place: str) -> Measured:
+def _loaded(loader: SourceLoader, source: SourceValue, kinds: Collection[str], place: str) -> Measured:
     try:
-        return loader.load(source)
+        value = loader.read(source)
+        return measured(value, loader.features_of(value), kinds)
     except MusicEvalsError as error:
         raise located(error, place) from error
 
 
-def _success(row: Mapping[str, TargetScore]) -> float:
+def success_of(row: Mapping[str, TargetScore]) -> float:
+    """Return the mean success of the targets of a pair; NaN where none is measured."""
     return mean_of_defined([score.success for score in row.values()])
 
 
-def _share_done(row: Mapping[str, TargetScore]) -> float:
+def share_done(row: Mapping[str, TargetScore]) -> float:
+    """Return the share of the targets of a pair that are done, of those that can be told; NaN where none can."""
     told = [score.verdict for score in row.values() if score.verdict != "cannot be told"]
     return told.count("done") / len(told) if told else float("nan")
 

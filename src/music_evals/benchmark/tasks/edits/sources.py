@@ -262,6 +262,8 @@ def _instruction(source: Source, base: EditInstruction | None, default: str) -> 
         except ValueError:
             value = columns["confidence"]
             raise InvalidInputError(f"{source.item}: confidence must be a whole number, got {value!r}") from None
+    if columns.get("targets"):
+        values["targets"] = columns["targets"]
     if columns.get("intended"):
         named = columns["intended"]
         names = named.split(",") if isinstance(named, str) else named

@@ -176,6 +176,8 @@ class Editing(Task):
                 about_edit = {"id": row["item"], **made, "system": row["system"], "group": row["group"]}
                 about_edit["instruction"] = row["instruction"]["text"]
                 about_edit["intended"] = ",".join(row["instruction"]["intended_facets"] or info.changes)
+                if targets := row["instruction"].get("targets"):
+                    about_edit["targets"] = targets
                 role = "control" if info.control else "system"
                 good.append({**about_edit, "key": row["key"], "sha256": row["files"]["sha256"], "role": role})
         manifest = write_atomically(out / MANIFEST, "".join(f"{dump_json(row)}\n" for row in good).encode())

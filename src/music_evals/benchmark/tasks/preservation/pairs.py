@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from music_evals.annotations import targets_of, targets_to_dict
 from music_evals.audio.io import AUDIO_SUFFIXES
 from music_evals.benchmark.inputs import File, check_systems, load_split, manifest_rows, paired_files, resolve_revision
 from music_evals.benchmark.rows import Failure, Pair, PairSet, check_unique
@@ -100,6 +101,7 @@ class _Candidate:
     reference: File
     estimate: File
     where: str = ""  # file and row of a manifest
+    targets: str = ""  # what was asked, in the form of `annotations.targets_of`
 
 
 def pairs_in_folders(
@@ -271,7 +273,12 @@ def _candidate(
             )
         group = "" if value is None else str(value)
     item = item if named in (None, "") else str(named)
-    return _Candidate(item, str(row.get(columns.system) or system), group, reference, estimate, where)
+    try:
+        targets = targets_to_dict(targets_of(row.get("targets")))
+    except MusicEvalsError as error:
+        raise located(error, where) from error
+    asked = "; ".join(f"{kind}={text}" for kind, text in targets.items())
+    return _Candidate(item, str(row.get(columns.system) or system), group, reference, estimate, where, asked)
 
 
 def _make_pairs(candidates: Sequence[_Candidate], dataset: Mapping[str, Any]) -> PairSet:
@@ -313,4 +320,5 @@ def _pair(candidate: _Candidate, contents: dict[Location, str | MusicEvalsError]
         raise InvalidInputError(
             f"{reference.name} is {kind} and {estimate.name} {other}; compare two recordings, or two scores"
         )
-    return Pair(candidate.item, candidate.system, candidate.group or reference.content, kind, reference, estimate)
+    group = candidate.group or reference.content
+    return Pair(candidate.item, candidate.system, group, kind, reference, estimate, targets=candidate.targets)

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import hashlib
+import json
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,7 +19,7 @@ from typing import Any, ClassVar, Final
 import numpy as np
 import numpy.typing as npt
 
-from music_evals.annotations import FACETS, FEATURES
+from music_evals.annotations import FACETS, FEATURES, targets_of
 from music_evals.audio.extraction import receipt
 from music_evals.audio.store import FeatureStore
 from music_evals.benchmark.formats import check_backend
@@ -47,10 +49,18 @@ from music_evals.benchmark.tasks.preservation.report import SHOWN_PAIRS, render_
 from music_evals.benchmark.tasks.preservation.worker import REENCODED_AUDIO, REENCODED_SCORE, PairScorer
 from music_evals.errors import InvalidInputError, MissingBackendError, UnknownNameError
 from music_evals.files import scratch_folder
-from music_evals.metrics.catalogue import AUXILIARY, PRESERVATION_METRICS, RELEASE_SCORES, RELEASES, SHOWN_AUXILIARY
+from music_evals.metrics.catalogue import (
+    AUXILIARY,
+    PRESERVATION_METRICS,
+    RELEASE_SCORES,
+    RELEASES,
+    SHOWN_AUXILIARY,
+    SUCCESS_SCORES,
+)
 from music_evals.numerics import PACKAGES, n_cores
 from music_evals.options import option
 from music_evals.pipelines import preservation as pipeline
+from music_evals.pipelines.edit_success import features_for
 
 __all__ = ["AUDIO_PACKAGES", "PRESERVATION", "Outcome", "Preservation", "Settings", "describe_extractors"]
 
@@ -103,8 +113,8 @@ class Settings(RunSettings):
     )
     manifest: str | os.PathLike[str] | None = option(
         None,
-        "CSV or JSONL with the columns reference, estimate and, where wanted, id, group, system; it and its cells may "
-        "be URLs",
+        "CSV or JSONL with the columns reference, estimate and, where wanted, id, group, system and targets (such as "
+        "tempo=1.2x; key=A minor: what was asked, and is measured beside); it and its cells may be URLs",
         group="data",
         metavar="FILE",
     )
@@ -210,8 +220,8 @@ class Preservation(Task):
     name = "preservation"
     settings = Settings
     title = "What the edits preserved"
-    scales: ClassVar = {**PRESERVATION_METRICS, **RELEASE_SCORES, **AUXILIARY}
-    auxiliary = AUXILIARY
+    scales: ClassVar = {**PRESERVATION_METRICS, **RELEASE_SCORES, **AUXILIARY, **SUCCESS_SCORES}
+    auxiliary: ClassVar = {**AUXILIARY, **SUCCESS_SCORES}
     packages = (*PACKAGES, *AUDIO_PACKAGES)
     controls = CONTROLS
     controls_explained = (
@@ -235,10 +245,18 @@ class Preservation(Task):
                 remove_results(out)
             store = FeatureStore(Path(settings.features or scratch / "features").absolute())
             store.try_out()
+            targets = {target for pair in pairs.pairs for target in targets_of(pair.targets)}
+            if targets:
+                features = dict.fromkeys((*measures.features, *features_for(targets)))
+                measures = dataclasses.replace(measures, features=tuple(features))
+            success = tuple(SUCCESS_SCORES) if targets else ()
             stored = dataclasses.replace(measures, store=store)
             has_audio = any(pair.modality == "audio" for pair in pairs.pairs)
             extractors = describe_extractors(measures) if has_audio else {"features": {}}
-            more = {"companions": list(measures.companions), "extractors": extractors}
+            more = {"companions": [*measures.companions, *success], "extractors": extractors}
+            if success:  # scores are resumed by what files hold; with other targets the records are others
+                asked = json.dumps([(pair.item, pair.system, pair.targets) for pair in pairs.pairs])
+                more["targets"] = hashlib.sha256(asked.encode()).hexdigest()
             header = self.header(pairs.dataset, settings.variant, measures.metrics, **more)
             job = PairJob(
                 header=header,
@@ -246,9 +264,9 @@ class Preservation(Task):
                 | ({"controls": list(pairs.controls)} if pairs.controls else {}),
                 pair_set=pairs,
                 controls=(),
-                scores=measures.scores,
+                scores=(*measures.scores, *success),
                 variant=settings.variant,
-                scorer=scorer or PairScorer(stored),
+                scorer=scorer or PairScorer(stored, frozenset(target.kind for target in targets)),
                 engine="local",  # an extractor may die of a recording
                 workers=min(n_cores(), MOST_WORKERS),
             )

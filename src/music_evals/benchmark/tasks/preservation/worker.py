@@ -13,12 +13,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from music_evals.annotations import Features, Score
+from music_evals.annotations import Features, Score, targets_of
 from music_evals.audio.io import DEFAULT_AUDIO_LIMITS, Audio, load_audio
 from music_evals.benchmark.rows import score_or_reason
 from music_evals.benchmark.tasks.preservation.pairs import CONTROLS, MusicFile, Pair
 from music_evals.errors import MusicEvalsError, located
 from music_evals.locations import fetched
+from music_evals.pipelines.edit_success import DONE, SUCCESS, Measured, measured, score_targets, share_done, success_of
 from music_evals.pipelines.preservation import Settings, Source, SourceLoader, modality, score_pair
 from music_evals.symbolic.files import read_score
 from music_evals.symbolic.limits import DEFAULT_LIMITS
@@ -45,8 +46,11 @@ class PairScorer:
     """Compares pairs; keeps the last sources, since the edits of one original come one after the other."""
 
     settings: Settings
+    kinds: frozenset[str] = frozenset()  # of the targets of all pairs; none where nothing was asked
 
-    _sources: dict[tuple[str, str], Source] = dataclasses.field(default_factory=dict, init=False)  # the last used last
+    _sources: dict[tuple[str, str], tuple[Source, Measured | None]] = dataclasses.field(
+        default_factory=dict, init=False
+    )  # the last used last
     _scratch: Path | None = dataclasses.field(default=None, init=False)
     _loader: SourceLoader | None = dataclasses.field(default=None, init=False)
 
@@ -56,18 +60,20 @@ class PairScorer:
 
     def __call__(self, pair: Pair) -> dict[str, Any]:
         """Return the answer for a pair, as in `rows.Scorer`, with the outlines of both files."""
-        reference = self._load("reference", pair.reference)
-        estimate = self._load("estimate", pair.estimate, pair.treatment)
+        reference, before = self._load("reference", pair.reference)
+        estimate, after = self._load("estimate", pair.estimate, pair.treatment)
         scored = score_pair(reference, estimate, self.settings)
         scores = {name: score_or_reason(value.value, value.reason) for name, value in scored.values.items()}
         scores |= {name: {"error": f"{type(error).__name__}: {error}"} for name, error in scored.failures.items()}
+        if before is not None and after is not None:
+            scores |= _success(before, after, pair.targets)
         outlined = {} if pair.system in CONTROLS else {pair.reference: reference, pair.estimate: estimate}
         outlines = {
             file.content: {"music": source.content, **outline(source.features)} for file, source in outlined.items()
         }
         return {"scores": scores, "notes": list(scored.notes), "outlines": outlines}
 
-    def _load(self, side: str, file: MusicFile, treatment: str = "") -> Source:
+    def _load(self, side: str, file: MusicFile, treatment: str = "") -> tuple[Source, Measured | None]:
         key = file.content, treatment
         self._loader = self._loader or SourceLoader(self.settings)
         if key not in self._sources:
@@ -79,13 +85,24 @@ class PairScorer:
                         loaded = read_midi(write_midi(read_score(path)))
                     elif treatment:  # the same-music control: the same music in a lesser copy
                         loaded = reencode(load_audio(path, policy=self.settings.audio_policy))
-                    self._sources[key] = self._loader.load(loaded)
+                    value = self._loader.read(loaded)
+                    source = self._loader.features_of(value)
+                    self._sources[key] = source, measured(value, source, self.kinds) if self.kinds else None
             except MusicEvalsError as error:
                 raise located(error, side) from error
-        source = self._sources[key] = self._sources.pop(key)
+        self._sources[key] = self._sources.pop(key)
         while len(self._sources) > CACHED_SOURCES:
             del self._sources[next(iter(self._sources))]
-        return source
+        return self._sources[key]
+
+
+def _success(reference: Measured, estimate: Measured, targets: str) -> dict[str, Any]:
+    """Return the scores of what was asked, as in `rows.Scorer`."""
+    targets_scored = score_targets(reference, estimate, targets_of(targets))
+    why = "; ".join(f"{kind}: {score.reason}" for kind, score in targets_scored.items() if score.reason)
+    why = why or ("nothing can be told of its targets" if targets else "nothing was asked that can be measured")
+    values = {SUCCESS: success_of(targets_scored), DONE: share_done(targets_scored)}
+    return {name: score_or_reason(value, why) for name, value in values.items()}
 
 
 def outline(features: Features) -> dict[str, Any]:

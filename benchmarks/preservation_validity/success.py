@@ -1,14 +1,15 @@
 """How well edit success is measured: on edits whose truth is known, of renders and of real recordings.
 
-``python benchmarks/edit_success/validity.py --recordings FOLDER`` edits the pieces of `known_edits` and the recordings
-of ``benchmarks/preservation_validity`` (which says how to get them), measures every target, and writes results.csv and
-the tables of README.md and of the card. Audio and features are kept in a folder of their own (``--work``); a run that
-was stopped goes on there. Without ``--recordings`` it prints the renders' table and writes nothing.
+``python benchmarks/preservation_validity/success.py --recordings FOLDER`` measures every target on edits of the pieces
+of `known_edits` and of the recordings of `real.py`, and writes success.csv and the tables of README.md and of the card.
+Audio and features are kept in a folder of their own (``--work``); a run that was stopped goes on there. Without
+``--recordings`` it prints the renders' table and writes nothing.
 """
 
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import functools
 import itertools
 import os
@@ -20,25 +21,22 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+from real_edits import make_edit, make_excerpt, missing_programs
+from real_recordings import attach, load_manifest
+from run import fill_in
 from tqdm import tqdm
+
+from music_evals.annotations import EditTarget, Key
+from music_evals.audio.store import FeatureStore
+from music_evals.datasets.known_edits import build as known_edits
+from music_evals.metrics.edit_success import VERDICTS
+from music_evals.pipelines.edit_success import Measured, features_for, measured, score_targets
+from music_evals.pipelines.preservation_features import Settings, SourceLoader
+from music_evals.stats.discrimination import clustered_auc
+from music_evals.yaml_files import read_yaml_file
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
-sys.path.append(str(HERE.parent / "preservation_validity"))
-
-from real_edits import make_edit, make_excerpt, missing_programs  # noqa: E402
-from real_recordings import attach, load_manifest  # noqa: E402
-from run import fill_in  # noqa: E402  (of preservation_validity)
-
-from music_evals.annotations import EditTarget, Key  # noqa: E402
-from music_evals.audio.store import FeatureStore  # noqa: E402
-from music_evals.datasets.known_edits import build as known_edits  # noqa: E402
-from music_evals.metrics.edit_success import VERDICTS  # noqa: E402
-from music_evals.pipelines.edit_success import Measured, MeasuredLoader, score_targets  # noqa: E402
-from music_evals.stats.discrimination import clustered_auc  # noqa: E402
-from music_evals.yaml_files import read_yaml_file  # noqa: E402
-
-KINDS = ("tempo", "transpose", "key", "length", "loudness", "metre", "chords")
 TONICS = ("C", "C#", "D", "D#", "E", "F", "F#", "G", "G#", "A", "A#", "B")
 ELSEWHERE = ("timbre", "velocity", "microtiming", "noise", "lowpass", "melody_replaced", "drums_added", "drums_removed")
 """Edits of `known_edits` that ask for none of these targets."""
@@ -71,7 +69,8 @@ class Source(NamedTuple):
     edits: Sequence[Edit]
 
 
-def _key_text(key: Key, semitones: int = 0) -> str:
+def _key_text(key: Key | None, semitones: int = 0) -> str:
+    assert key is not None
     return f"{TONICS[(key.tonic + semitones) % 12]} {key.mode}"
 
 
@@ -96,7 +95,8 @@ def targets_of_row(row: Mapping[str, Any]) -> dict[str, EditTarget]:
         before = known_edits.score(row, "reference").time_signatures[0].numerator
         wanted = {"metre": f"{before - 1}/4"} if before == 4 else {}
     elif kind == "reharmonised":
-        labels = known_edits.annotations(row, "estimate").chords.labels
+        chords = known_edits.annotations(row, "estimate").chords
+        labels = () if chords is None else chords.labels
         triads = [label for label in labels if label.endswith((":maj", ":min"))]
         wanted = {"chords": " ".join(label for label, _ in itertools.groupby(triads))}
     else:
@@ -120,8 +120,8 @@ def rendered(half: str, renderer: str, work: Path, n_pieces: int | None) -> Iter
 
 def recorded(half: str, recordings: Path, work: Path, n_pieces: int | None) -> Iterator[Source]:
     """Yield the recordings of a half, with edits by other programs; the key to reach is that of the original, moved."""
-    plan = read_yaml_file(HERE.parent / "preservation_validity" / "real_edits.yaml")
-    manifest = load_manifest(HERE.parent / "preservation_validity" / "recordings.csv")
+    plan = read_yaml_file(HERE / "real_edits.yaml")
+    manifest = load_manifest(HERE / "recordings.csv")
     files, missing = attach(manifest, recordings)
     for name, reason in missing.items():
         print(f"{name} skipped: {reason}", file=sys.stderr)
@@ -146,18 +146,18 @@ def _targets_of_real(kind: str, strength: float) -> dict[str, EditTarget]:
     return {name: EditTarget(name, text) for name, text in wanted.items()}
 
 
-def measured(sources: Sequence[Source], store: FeatureStore) -> Iterator[dict[str, Any]]:
+def measure(sources: Sequence[Source], store: FeatureStore) -> Iterator[dict[str, Any]]:
     """Yield a row for each target of each edit, and for the same target on edits that were asked for something else.
 
     These are the other edits of the source without a target of that kind, the source itself, and another source.
     """
-    loader = MeasuredLoader([EditTarget(kind, text) for kind, text in ANY.items()], store)
-    with loader.sources:
-        sides = {
-            path: loader.load(path)
-            for source in tqdm(sources, unit="piece", mininterval=5)
-            for path in (source.path, *(edit.path for edit in source.edits))
-        }
+    features = features_for(EditTarget(kind, text) for kind, text in ANY.items())
+    sides: dict[Path, Measured] = {}
+    with SourceLoader(dataclasses.replace(Settings.of(metrics=[], store=store), features=features)) as loader:
+        for source in tqdm(sources, unit="piece", mininterval=5):
+            for path in (source.path, *(edit.path for edit in source.edits)):
+                audio = loader.read(path)
+                sides[path] = measured(audio, loader.features_of(audio), ANY)
     for number, source in enumerate(sources):
         reference, other = sides[source.path], sources[(number + 1) % len(sources)]
         for edit in source.edits:
@@ -238,11 +238,11 @@ def main() -> None:
             inputs["recordings"] = recorded(real[half], options.recordings, options.work, options.pieces)
         for name, sources in inputs.items():
             store = FeatureStore(options.work / "features")
-            rows += [row | {"half": half, "input": name} for row in measured(list(sources), store)]
+            rows += [row | {"half": half, "input": name} for row in measure(list(sources), store)]
     summary = summarise(pd.DataFrame(rows))
     print(table_of(summary))
     if options.pieces is None and len(inputs) == 3 and len(options.halves) == 2:
-        summary.to_csv(HERE / "results.csv", index=False, float_format="%.4g")
+        summary.to_csv(HERE / "success.csv", index=False, float_format="%.4g")
         for place in (HERE / "README.md", ROOT / "metrics" / "edit_success" / "README.md"):
             fill_in(place, "success", table_of(summary[summary.half == "held_out"]))
 
