@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 from tests import pages
+from tests.metrics.families import FOLDERS, kind_of
 
 from music_evals.annotations import Score
 from music_evals.benchmark.records import read_records
@@ -43,8 +44,7 @@ from music_evals.ui.metric_page.results import PageMetric, ScoredItem
 from music_evals.ui.widgets.bars import DIRECTIONS, bar_of
 
 ROOT = Path(__file__).resolve().parents[3]
-FOLDERS = sorted(path.parent for path in (ROOT / "metrics").glob("*/app.py"))
-EDITS = [path.name for path in FOLDERS if "mh.AudioMetric" in (path / f"{path.name}.py").read_text(encoding="utf-8")]
+EDITS = [path.name for path in FOLDERS if kind_of(path.name) == "edits"]
 TEXTS = {
     "lyric_structure": "lyrics",
     "tag_semantic_similarity": "tags",
@@ -54,7 +54,7 @@ TEXTS = {
 }
 ROLLS = {"piano_roll_error_rate"}
 STUDIES = {"editing_effort_ratio", "editing_test"}
-ONE_OF_EACH = {"note_f1", "music_context_preservation", "inpainting_nll", *TEXTS, *ROLLS, *STUDIES}
+ONE_OF_EACH = {"note_f1", "music_context_preservation", "inpainting_nll", *TEXTS, *ROLLS, *STUDIES, "edit_success"}
 """Metrics whose pages differ in what they take."""
 TOKENS = (metric_inputs.EXAMPLE_REFERENCE, metric_inputs.EXAMPLE_PREDICTION)
 LYRICS = (metric_inputs.EXAMPLE_LYRICS, metric_inputs.EXAMPLE_PATTERN)
@@ -162,7 +162,7 @@ def test_the_commands_are_accepted(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         assert {score["value"] for score in of_this} == {judged.scores[name]}
 
 
-@pytest.mark.parametrize("name", [path.name for path in FOLDERS if path.name not in {*EDITS, *TEXTS, *ROLLS, *STUDIES}])
+@pytest.mark.parametrize("name", [path.name for path in FOLDERS if kind_of(path.name) in {"contexts", "numbers"}])
 def test_every_metric_answers_its_example(name: str) -> None:
     metric = page_metric(name)
     score = "position_score" if name == "musical_inpainting" else name
@@ -174,6 +174,21 @@ def test_every_metric_answers_its_example(name: str) -> None:
         assert judged.scores[score] == pytest.approx(0.5)  # (0.1 + 0.2 + 0.7 + 0.1 + 1.3 + 0.6) / 6
         assert judged.result[f"{score}_n_defined"] == 2
         assert "all tokens equally likely 4.87" in bars(metric, judged)  # ln 130
+
+
+def test_a_request_is_answered_target_by_target(tmp_path: Path) -> None:
+    metric = page_metric("edit_success")
+    files = metric_inputs.example_pair(tmp_path)
+    scored = metric_inputs.score_request(metric, *files, metric_inputs.EXAMPLE_TARGETS)
+    assert scored.scores == {"edit_success": pytest.approx(1.0, abs=1e-4), "edit_done": 1.0}
+    assert [line.partition(":")[0] for line in scored.lines] == ["tempo", "transpose", "key"]
+    assert "Edit success" in bars(metric, scored)
+    unchanged = metric_inputs.score_request(metric, files[0], files[0], "tempo=0.9x; loudness=+3 dB")
+    assert unchanged.scores == {"edit_success": 0.0, "edit_done": 0.0}
+    with pytest.raises(InvalidInputError):
+        metric_inputs.score_request(metric, *files, "faster")
+    with pytest.raises(NoDataError):
+        metric_inputs.score_request(metric, files[0], None, "tempo=0.9x")
 
 
 @pytest.mark.slow
@@ -521,14 +536,14 @@ def test_every_app_builds(names: set[str]) -> None:
         labels = {part["props"].get("label") for part in config["components"]}
         texts = [str(part["props"].get("value")) for part in config["components"] if part["type"] == "markdown"]
         assert not pages.faults(page), name
-        kind = TEXTS.get(name, "edits" if name in EDITS else "numbers" if name == "inpainting_nll" else "contexts")
-        kind = "rolls" if name in ROLLS else "study" if name in STUDIES else kind
+        kind = kind_of(name)
         assert config["title"].lower().replace(" ", "_").replace("-", "_") == name
         buttons = {
             "contexts": {"judge_files", "judge_tokens"},
             "rolls": {"judge_rolls"},
             "numbers": {"judge_numbers"},
             "edits": {"judge_edit"},
+            "targets": {"judge_request"},
             "lyrics": {"judge_lyrics"},
             "tags": {"judge_tags"},
             "words": {"judge_words"},
@@ -538,7 +553,7 @@ def test_every_app_builds(names: set[str]) -> None:
         assert set(filter(None, pages.public_names(config))) == buttons[kind] | {"run_example"}
         assert ("Reference: 384 tokens" in labels) == (kind == "contexts")
         assert ({"True piece", "Predicted piece"} <= set(labels)) == (kind == "rolls")
-        assert ({"Original", "Edited"} <= set(labels)) == (kind == "edits")
+        assert ({"Original", "Edited"} <= set(labels)) == (kind in {"edits", "targets"})
         assert ("Pattern that was asked for" in labels) == (kind == "lyrics")
         assert ({"Generated tags", "Reference tags"} <= set(labels)) == (kind == "tags")
         assert ("Lyrics of people" in labels) == (kind == "words")
