@@ -38,8 +38,8 @@ def test_edits_are_judged_without_the_facets_that_were_meant(
     assert others["scores"]["transposition"]["value"] == pytest.approx(mean)
     assert others["scores"]["transposition"]["value"] > cells["harmony"]["value"] + 0.2
     assert "All but harmony and melody" in (tmp_path / "a" / "table.md").read_text()
-    assert main([*judge, "--out", str(tmp_path / "b")]) == 0
-    plain = json.loads((tmp_path / "b" / "results.json").read_text())["facets"]
+    assert main([*judge, "--out", str(tmp_path / "a")]) == 0  # nothing is judged again
+    plain = json.loads((tmp_path / "a" / "results.json").read_text())["facets"]
     assert plain == {key: value for key, value in facets.items() if key != "others"}
 
 
