@@ -71,7 +71,7 @@ def test_ten_tunes_are_filled(
     model, draws = (OURS, True) if kind == OURS else (rule, rule == "walker")
     command = ["fill", str(folder / name), "--measures", measures, "--model", model, "--out", str(tmp_path / "out")]
     command += [*(["--voice", voice] if voice else []), *OPTIONS.get(name, []), "--seed", "5"]
-    ours = ["--decoding", "sample", "--temperature", "1", "--candidates", "2"]
+    ours = ["--decoding", "sample", "--temperature", "2", "--candidates", "2"]
     command += ours if kind == OURS else ["--candidates", "3"]
     assert main([*command, "--json"]) == 0
     content = json.loads(capsys.readouterr().out)
