@@ -401,7 +401,7 @@ def preservation_run_of_all(tmp_path_factory: pytest.TempPathFactory) -> Path:
             path.parent.mkdir(exist_ok=True)
             save_midi(Score(make_notes(np.arange(64) * 480, 480, tune + number + shift), 480), path)
     options: dict[str, Any] = {"metrics": "circle_of_fifths_distance,motif_recall", "companions": "same_mode"}
-    options |= {"estimates": (f"up={folder / 'e'}",), "n_resamples": 20, "workers": 1, "report": False}
+    options |= {"estimates": (f"up={folder / 'e'}",), "n_resamples": 20, "engine": "serial", "report": False}
     PRESERVATION.run(Settings(folder / "out", reference=folder / "r", **options))
     return folder / "out"
 

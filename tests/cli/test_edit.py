@@ -26,7 +26,7 @@ def test_edits_are_judged_without_the_facets_that_were_meant(
     asked = ["--instruction", "Up a third.", "--intended", "harmony,melody"]
     assert main(["edit", *midi, "--system", "transposition", "--set", "semitones=4", *asked, "--out", str(edited)]) == 0
     assert "2 of 2 edited by transposition" in capsys.readouterr().out
-    judge = ["preserve", "--manifest", str(edited / "manifest.jsonl"), "--no-report"]
+    judge = ["preserve", "--manifest", str(edited / "manifest.jsonl"), "--no-report", "--engine", "serial"]
     assert main([*judge, "--intended", "melody, harmony", "--out", str(tmp_path / "a")]) == 0
     said = " ".join(capsys.readouterr().out.split())
     assert "over all but harmony and melody, which the edits were meant to change" in said

@@ -126,7 +126,7 @@ def test_edits_from_end_to_end(write_files: Any, stub_judge: Any, tmp_path: Path
     originals = write_files("r", {f"{name}.wav": str(number) for number, name in enumerate("abcd")})
     good = write_files("good", {f"{name}.wav": f"{number}.25" for number, name in enumerate("abcd")})
     lacking = write_files("lacking", {f"{name}.wav": f"{number}.5" for number, name in enumerate("abc")})
-    options: dict[str, Any] = {"companions": "all", "n_resamples": 20, "workers": 1, "report": False}
+    options: dict[str, Any] = {"companions": "all", "n_resamples": 20, "engine": "serial", "report": False}
     options["backends"] = {"beats": "librosa", "f0": "harmonic_sum", "melody": "from_f0"}
     options |= {"reference": originals, "estimates": (f"good={good}", f"lacking={lacking}")}
     settings = Settings(tmp_path / "out", **options)
