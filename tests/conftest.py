@@ -358,3 +358,55 @@ def songs_of_all(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def settings(tiny_dataset: Path, tmp_path: Path) -> dict[str, Any]:
     """Settings of a small run."""
     return {"out": tmp_path / "out", "dataset": str(tiny_dataset), "config": "musib", "n_seeds": 2, "n_resamples": 50}
+
+
+@pytest.fixture(scope="session")
+def inpainting_run_of_all(tiny_dataset: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run of inpainting for all tests that only read it: the stored predictions `mine`, and three baselines."""
+    import json
+
+    from music_evals.benchmark.tasks.inpainting.items import load_items
+    from music_evals.benchmark.tasks.inpainting.task import INPAINTING, Settings
+
+    folder = tmp_path_factory.mktemp("inpainting_run")
+    items = load_items(str(tiny_dataset), "musib", "test")
+    copies = zip(items.item_ids, items.contexts[:, 240:336].tolist(), strict=True)  # what follows the gap
+    rows = [json.dumps({"item_id": item, "middle": middle}) for item, middle in copies]
+    (folder / "mine.jsonl").write_text("\n".join(rows), encoding="utf-8")
+    options: dict[str, Any] = {"predictions": folder / "mine.jsonl", "n_seeds": 2, "n_resamples": 20}
+    options |= {"baselines": "silence,copy_past,markov", "report": False}
+    INPAINTING.run(Settings(folder / "out", dataset=str(tiny_dataset), config="musib", **options))
+    return folder / "out"
+
+
+@pytest.fixture
+def inpainting_run(inpainting_run_of_all: Path, tmp_path: Path) -> Path:
+    """The same, a copy of the test's own."""
+    return Path(shutil.copytree(inpainting_run_of_all, tmp_path / "inpainting_run"))
+
+
+@pytest.fixture(scope="session")
+def preservation_run_of_all(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run of preservation for all tests that only read it: three scores, of which `up` transposes the second."""
+    from music_evals.annotations import Score
+    from music_evals.benchmark.tasks.preservation.task import PRESERVATION, Settings
+    from music_evals.symbolic.midi import save_midi
+    from music_evals.symbolic.notes import make_notes
+
+    folder = tmp_path_factory.mktemp("preservation_run")
+    tune = np.array([60, 62, 64, 65, 67, 69, 71, 72] * 8)
+    for number, name in enumerate("abc"):
+        for side, shift in (("r", 0), ("e", 7 * (number % 2))):
+            path = folder / side / f"{name}.mid"
+            path.parent.mkdir(exist_ok=True)
+            save_midi(Score(make_notes(np.arange(64) * 480, 480, tune + number + shift), 480), path)
+    options: dict[str, Any] = {"metrics": "circle_of_fifths_distance,motif_recall", "companions": "same_mode"}
+    options |= {"estimates": (f"up={folder / 'e'}",), "n_resamples": 20, "engine": "serial", "report": False}
+    PRESERVATION.run(Settings(folder / "out", reference=folder / "r", **options))
+    return folder / "out"
+
+
+@pytest.fixture
+def preservation_run(preservation_run_of_all: Path, tmp_path: Path) -> Path:
+    """The same, a copy of the test's own."""
+    return Path(shutil.copytree(preservation_run_of_all, tmp_path / "preservation_run"))

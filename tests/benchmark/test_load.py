@@ -8,39 +8,18 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
-from music_evals import cli
-from music_evals.annotations import Score
 from music_evals.benchmark.load import load_results
 from music_evals.benchmark.records import RecordStore
 from music_evals.errors import ChangedResultsError, CorruptRecordsError, NoDataError, UnreadableFileError
-from music_evals.symbolic.midi import save_midi
-from music_evals.symbolic.notes import make_notes
 
 from .tasks.inpainting.test_numbers import BEFORE, records
 
 
-@pytest.fixture(scope="module")
-def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Records and results of a run of `preserve`."""
-    out = tmp_path_factory.mktemp("preservation")
-    tune = np.array([60, 62, 64, 65, 67, 69, 71, 72] * 8)
-    for number, name in enumerate("abc"):
-        for side, shift in (("r", 0), ("e", 7 * (number % 2))):
-            path = out / side / f"{name}.mid"
-            path.parent.mkdir(exist_ok=True)
-            save_midi(Score(make_notes(np.arange(64) * 480, 480, tune + number + shift), 480), path)
-    files = ["--reference", str(out / "r"), "--estimate", f"up={out / 'e'}", "--out", str(out / "out")]
-    options = ["--metrics", "circle_of_fifths_distance,motif_recall", "--resamples", "20", "--workers", "1"]
-    assert cli.main(["preserve", *files, *options, "--no-report"]) == 0
-    return out / "out"
-
-
 @pytest.fixture
-def run(written: Path, tmp_path: Path) -> Path:
-    return shutil.copytree(written, tmp_path, dirs_exist_ok=True)
+def run(preservation_run: Path) -> Path:
+    return preservation_run
 
 
 def change(run: Path, how: Callable[[dict[str, Any]], Any]) -> None:

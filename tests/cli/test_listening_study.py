@@ -212,7 +212,7 @@ def test_metrics_of_a_run_stand_beside(pairs: Path, tmp_path: Path, capsys: pyte
         )  # fmt: skip
     run = tmp_path / "run"
     code = main(["preserve", "--manifest", str(manifest), "--metrics", "chroma_dtw_similarity", "--out", str(run),
-                 "--no-report", "--resamples", "20"])  # fmt: skip
+                 "--no-report", "--resamples", "20", "--engine", "serial"])  # fmt: skip
     assert code in {0, 1}
     study = held(pairs, tmp_path / "study")
     capsys.readouterr()

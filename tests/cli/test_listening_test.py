@@ -14,12 +14,9 @@ from music_evals.studies.listening.inpainting import StudySettings
 from music_evals.studies.pairs import read_pairs
 
 
-@pytest.fixture(scope="module")
-def run(tiny_dataset: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    out = tmp_path_factory.mktemp("runs") / "tiny_run"
-    command = ["inpainting", "--dataset", str(tiny_dataset), "--config", "musib", "--limit", "8", "--no-report"]
-    assert main([*command, "--baselines", "copy_past,lag_vote,markov", "--resamples", "20", "--out", str(out)]) == 0
-    return out
+@pytest.fixture
+def run(inpainting_run_of_all: Path) -> Path:
+    return inpainting_run_of_all
 
 
 def pairs(run: Path, out: Path, *others: str) -> int:
@@ -31,8 +28,8 @@ def test_one_command_makes_a_study(run: Path, tmp_path: Path, capsys: pytest.Cap
     assert pairs(run, tmp_path / "study", "--systems", "all") == 0
     out, err = capsys.readouterr()
     first, second, third = out.splitlines()
-    assert first == "2 items of 2 songs, 4 systems: reference, copy_past, lag_vote, markov"
-    assert second == "8 files to be judged, 1.4 minutes in all"
+    assert first == "2 items of 2 songs, 5 systems: reference, mine, silence, copy_past, markov"
+    assert second == "10 files to be judged, 1.8 minutes in all"
     assert third == f"{tmp_path / 'study'}: pairs.csv (the key), pairs.json, audio/"
     assert "2/2" in err
     found = read_pairs(tmp_path / "study/pairs.csv")
@@ -57,7 +54,7 @@ def test_wrong_use_is_told_in_the_words_of_the_command(
     out = tmp_path / "study"
     for others, said in (
         (["--items", "0"], "--items must be 1 to 10,000, got 0"),
-        (["--items", "9"], "ask for fewer (--items), or choose other systems (--systems)"),
+        (["--items", "71"], "ask for fewer (--items), or choose other systems (--systems)"),
         (["--systems", "copypast"], "unknown system 'copypast'; did you mean copy_past"),
         (["--loudness", "-1"], "choose a lower --loudness"),
         (["--licence", "unknown"], "state its terms with --licence"),
@@ -98,7 +95,7 @@ def test_ratings_of_a_study_are_set_against_its_run(
     study = tmp_path / "study"
     assert pairs(run, study) == 0
     key = read_pairs(study / "pairs.csv")
-    better = {"reference": 5, "lag_vote": 3, "copy_past": 2}
+    better = {"reference": 5, "mine": 3, "copy_past": 2}
     rows = [f"{pair.estimate},{who},{better[pair.system]},1-5" for pair in key for who in ("p1", "p2", "p3")]
     ratings = tmp_path / "answers.csv"
     ratings.write_text("\n".join(["estimate,listener,rating,scale", *rows]) + "\n")

@@ -48,7 +48,7 @@ def quick(
     estimate = write_files("e", {f"{name}.mid": "0.5" for name in "abc"})
     return [
         "preserve", "--reference", str(reference), "--estimate", f"up={estimate}",
-        "--resamples", "20", "--workers", "1", "--no-report", "--out", str(tmp_path / "out"),
+        "--resamples", "20", "--engine", "serial", "--no-report", "--out", str(tmp_path / "out"),
     ]  # fmt: skip
 
 

@@ -112,7 +112,7 @@ def test_file_names_that_are_no_text(say: Say, tunes: Path) -> None:
 def test_tables_of_edits_and_boards(say: Say, tunes: Path) -> None:
     out = str(tunes / "out")
     run = ["preserve", "--reference", str(tunes / "r"), "--estimate", f"up={tunes / 'e'}", "--resamples", "20"]
-    run += ["--metrics", "motif_recall", "--workers", "1", "--no-report", "--out", out]
+    run += ["--metrics", "motif_recall", "--engine", "serial", "--no-report", "--out", out]
     board = ["leaderboard", "build", "--board", str(tunes / "board"), "--out", str(tunes / "pages")]
     assert say(run, "utf-8")[0] == 0
     assert say(["leaderboard", "add", out, "--board", str(tunes / "board"), "--submitter", NAME], "ascii")[0] == 0

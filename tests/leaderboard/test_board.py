@@ -72,17 +72,19 @@ leaderboard.add_to_board(sys.argv[1], sys.argv[2])
 
 @pytest.mark.slow
 @pytest.mark.parametrize("survived", [0, 1])
-def test_a_kill_in_the_middle_leaves_the_board_as_it_was(lyrics_run: Path, tmp_path: Path, survived: int) -> None:
+def test_a_kill_in_the_middle_leaves_the_board_as_it_was(
+    preservation_run_of_all: Path, tmp_path: Path, survived: int
+) -> None:
     board = tmp_path / "board"
     add_part(board, [A])
     # files are put in their place one after the other: the card is there, then details, then records
-    ended = subprocess.run([sys.executable, "-c", KILLED, lyrics_run, board, str(survived)], check=False)
+    ended = subprocess.run([sys.executable, "-c", KILLED, preservation_run_of_all, board, str(survived)], check=False)
     assert ended.returncode == -signal.SIGKILL
     held = files_in(board)
     assert any(name.endswith(".part") for name in held)
     assert not any(name.endswith(".part") for name in uploaded(held))
     assert read_board(board) == [A]
-    added = add_to_board(lyrics_run, board)
+    added = add_to_board(preservation_run_of_all, board)
     assert len(added.new) == len(read_board(board)) - 1 > 0
     assert details_of(board, {row.run for row in added.new})
     assert len(parts(board, "details")) == 1  # what was written before the kill is not written again

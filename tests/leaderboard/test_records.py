@@ -13,6 +13,8 @@ from tests.leaderboard.toy_records import A, cell_of, row_of, tables_of
 
 from music_evals.benchmark.load import LoadedResults
 from music_evals.benchmark.records import rows_in_memory
+from music_evals.benchmark.tasks.songs.lyrics import LYRICS, Settings
+from music_evals.benchmark.tasks.songs.songs import load_songs
 from music_evals.errors import (
     ChangedResultsError,
     FileTooLargeError,
@@ -27,6 +29,24 @@ from music_evals.leaderboard.board import DetailReader
 from music_evals.leaderboard.details import details_of_run
 from music_evals.leaderboard.records import read_run, records_of_run
 from music_evals.metrics.catalogue import AUXILIARY, PRESERVATION_METRICS
+
+
+@pytest.fixture(scope="module")
+def lyrics_run(songs_of_all: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two systems of lyrics, one with the words of the songs and one with half of them; none writes to it."""
+    folder = tmp_path_factory.mktemp("lyrics_run")
+    files = []
+    for name, share in (("words", 1.0), ("half", 0.5)):
+        rows = []
+        for song in load_songs(str(songs_of_all)):
+            lines = song.words_text().splitlines()
+            text = "\n".join(lines[: max(2, round(len(lines) * share))])
+            rows.append(json.dumps({"id": song.id, "text": text}, ensure_ascii=False))
+        (folder / f"{name}.jsonl").write_text("\n".join(rows), encoding="utf-8")
+        files.append(f"{name}={folder / name}.jsonl")
+    options: dict[str, Any] = {"predictions": files, "rhyme": "char", "n_resamples": 50, "report": False, "seed": 1}
+    LYRICS.run(Settings(folder / "out", str(songs_of_all), **options))
+    return folder / "out"
 
 
 def test_lyrics_from_end_to_end(lyrics_run: Path, tmp_path: Path) -> None:
@@ -61,11 +81,11 @@ def test_explanations_are_behind_the_scores(lyrics_run: Path, tmp_path: Path) ->
     assert DetailReader(tmp_path / "bare").get(bare[0].run, bare[0].items[0], "half", "explanation") is None
 
 
-def test_inpainting_from_end_to_end(inpainting_run: Path, tmp_path: Path) -> None:
-    add_to_board(inpainting_run, tmp_path / "board")
+def test_inpainting_from_end_to_end(inpainting_run_of_all: Path, tmp_path: Path) -> None:
+    add_to_board(inpainting_run_of_all, tmp_path / "board")
     records = read_board(tmp_path / "board")
     (table,) = tables_of(*records)
-    results = json.loads((inpainting_run / "results.json").read_text())
+    results = json.loads((inpainting_run_of_all / "results.json").read_text())
     for system, cells in results["tables"]["all"]["scores"].items():
         for metric, cell in cells.items():
             assert cell_of(table, system, metric)["value"] == cell["value"]
@@ -106,7 +126,7 @@ def test_edits_from_end_to_end(write_files: Any, stub_judge: Any, tmp_path: Path
     originals = write_files("r", {f"{name}.wav": str(number) for number, name in enumerate("abcd")})
     good = write_files("good", {f"{name}.wav": f"{number}.25" for number, name in enumerate("abcd")})
     lacking = write_files("lacking", {f"{name}.wav": f"{number}.5" for number, name in enumerate("abc")})
-    options: dict[str, Any] = {"companions": "all", "n_resamples": 20, "workers": 1, "report": False}
+    options: dict[str, Any] = {"companions": "all", "n_resamples": 20, "engine": "serial", "report": False}
     options["backends"] = {"beats": "librosa", "f0": "harmonic_sum", "melody": "from_f0"}
     options |= {"reference": originals, "estimates": (f"good={good}", f"lacking={lacking}")}
     settings = Settings(tmp_path / "out", **options)
@@ -150,7 +170,7 @@ def read_inpainting(inpainting_run_of_all: Path) -> LoadedResults:
 
 @pytest.fixture
 def loaded(read_inpainting: LoadedResults) -> LoadedResults:
-    """The run of three baselines, read once; its results are the test's own."""
+    """The run of inpainting, read once; its results are the test's own."""
     return dataclasses.replace(read_inpainting, results=copy.deepcopy(read_inpainting.results))
 
 
@@ -181,8 +201,8 @@ def test_kinds_of_edit_and_leaking_systems_have_no_rank(loaded: LoadedResults) -
     }
 
 
-def test_a_run_without_kernels_has_the_ids_that_it_always_had(lyrics_run: Path) -> None:
-    run = read_run(lyrics_run)
+def test_a_run_without_kernels_has_the_ids_that_it_always_had(loaded: LoadedResults) -> None:
+    run = loaded
     ids = {}
     for kernels in (None, ["not recorded"], ["SkylakeX"]):
         run.results["kernels"] = kernels
@@ -196,24 +216,24 @@ def test_no_folder_of_a_machine_goes_to_a_board(loaded: LoadedResults, tmp_path:
         assert str(tmp_path.parent.parent) not in json.dumps(dataclasses.asdict(row))
 
 
-def test_wrong_results(lyrics_run: Path, tmp_path: Path) -> None:
+def test_wrong_results(preservation_run: Path, tmp_path: Path) -> None:
     with pytest.raises(NoDataError, match=r"results.json is not there"):
         read_run(tmp_path / "nothing")
-    run = read_run(lyrics_run)
+    run = read_run(preservation_run)
     with pytest.raises(UnknownNameError, match="unknown system of these results"):
         records_of_run(run, systems=["no such one"])
     with pytest.raises(InvalidInputError, match="a date such as"):
         records_of_run(run, date="yesterday")
-    run.results["systems"]["x" * 201] = run.results["systems"]["half"]
+    run.results["systems"]["x" * 201] = run.results["systems"]["up"]
     with pytest.raises(InvalidInputError, match="1 to 200 characters"):
         records_of_run(run)
-    path = lyrics_run / "results.json"
-    path.write_text(path.read_text().replace('"variant": "official"', '"variant": "paper"'))
-    with pytest.raises(ChangedResultsError, match=r"variant is 'paper' in results.json and 'official' in records"):
-        read_run(lyrics_run)
+    path = preservation_run / "results.json"
+    path.write_text(path.read_text().replace('"variant": "corrected"', '"variant": "paper"'))
+    with pytest.raises(ChangedResultsError, match=r"variant is 'paper' in results.json and 'corrected' in records"):
+        read_run(preservation_run)
     path.write_text("{")
     with pytest.raises(UnreadableFileError, match="no JSON"):
-        read_run(lyrics_run)
+        read_run(preservation_run)
 
 
 def test_a_changed_score_gets_on_no_board(inpainting_run: Path, tmp_path: Path) -> None:
@@ -226,7 +246,9 @@ def test_a_changed_score_gets_on_no_board(inpainting_run: Path, tmp_path: Path) 
     assert not (tmp_path / "board").exists()
 
 
-def test_recordings_go_in_by_their_hash(lyrics_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_recordings_go_in_by_their_hash(
+    preservation_run_of_all: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from music_evals.locations import hash_file
 
     folder = tmp_path / "music"
@@ -234,10 +256,10 @@ def test_recordings_go_in_by_their_hash(lyrics_run: Path, tmp_path: Path, monkey
     (folder / "a.wav").write_bytes(b"RIFF wanted")
     (folder / "b.wav").write_bytes(b"RIFF other")
     (folder / "c.txt").write_bytes(b"RIFF wanted")
-    run = read_run(lyrics_run)
+    run = read_run(preservation_run_of_all)
     content = hash_file(folder / "a.wav")
     side = {"name": "a.wav", "content": content}
-    heard = {"kind": "pair", "item": "x", "system": "half", "modality": "audio", "reference": side, "estimate": side}
+    heard = {"kind": "pair", "item": "x", "system": "up", "modality": "audio", "reference": side, "estimate": side}
     run = dataclasses.replace(run, records=rows_in_memory([*run.records, heard]))
     found = [row for row in details_of_run(run, [A], [folder]) if row.kind == "audio"]
     assert [(row.item, row.media) for row in found] == [(content, b"RIFF wanted")]

@@ -44,14 +44,14 @@ def chord(root: int) -> Score:
 
 def study(out: Path, sources: Path, system: str, **parameters: Any) -> Path:
     """Edit a folder and judge the edits; return the folder of the run, whose data set is called manifest.jsonl."""
-    asked = EditSettings(out / "edits", sources=[str(sources)], system=system, parameters=parameters, workers=1)
+    asked = EditSettings(out / "edits", sources=[str(sources)], system=system, parameters=parameters, engine="serial")
     manifest = Path(EDITS.run(asked).files["manifest"])
     rows = [json.loads(line) for line in manifest.read_text(encoding="utf-8").splitlines()]
     for row in rows:  # a system that hands the input back does not say that it is a control
         row.pop("role", None)
     manifest.write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
     settings = Settings(
-        out / "run", manifest=str(manifest), metrics=",".join(METRICS), report=False, n_resamples=20, workers=1
+        out / "run", manifest=str(manifest), metrics=",".join(METRICS), report=False, n_resamples=20, engine="serial"
     )
     PRESERVATION.run(settings, scorer=BytesJudge())
     return out / "run"
