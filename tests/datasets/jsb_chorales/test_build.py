@@ -156,22 +156,6 @@ def test_rows_go_by_voice_and_then_by_start():
 # The shipped files.
 
 
-def expected_splits(config):
-    return ("validation", "test") if config == "musib_official" else ("train", "validation", "test")
-
-
-@pytest.mark.slow
-def test_sampled_songs_are_rebuilt_row_by_row(folder):
-    pytest.importorskip("music21", reason="the corpus comes with music21 (extra: symbolic)")
-    stored = {split: parquet_rows(folder, "musib", split) for split in ("train", "validation", "test")}
-    training = training_content([np.array([row["tokens"] for row in stored["train"]], dtype=np.uint8)])
-    for name in ("bwv10.7", "bwv248.64-s", "bwv299", "bwv362", "bwv36.4-2", "bwv386"):
-        piece = musib_piece(read_chorale(name))
-        expected = [row for row in stored[piece.split] if row["song"] == name]
-        assert expected
-        assert list(song_rows(piece, training)) == expected
-
-
 def test_a_strict_song_is_rebuilt_row_by_row(folder):
     pytest.importorskip("music21", reason="the corpus comes with music21 (extra: symbolic)")
     piece = strict_piece(read_chorale("bwv121.6"))
