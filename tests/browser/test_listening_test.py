@@ -7,9 +7,9 @@ import csv
 import dataclasses
 import functools
 import http.server
+import io
 import json
 import os
-import subprocess
 import sys
 import threading
 from collections.abc import Iterator
@@ -21,6 +21,7 @@ import pytest
 import soundfile
 from tests.browser.conftest import Watch, end, serving
 
+from music_evals.cli import main
 from music_evals.pipelines.study_tables import LISTENING, read_table
 from music_evals.studies.folders import Introduction, StudyFolder, read_study_folder
 from music_evals.studies.listening.build import build_listening_test, read_listening_key
@@ -36,10 +37,9 @@ TOLD = Introduction(title="A test", consent=("You may stop.",), instructions=("L
 
 
 def music_evals(*options: str) -> str:
-    command = [sys.executable, "-m", "music_evals", *options]
-    run = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
-    assert run.returncode == 0, run.stderr
-    return run.stdout
+    with contextlib.redirect_stdout(io.StringIO()) as told:
+        assert main(options) == 0
+    return told.getvalue()
 
 
 @contextlib.contextmanager
@@ -141,14 +141,20 @@ def open_test(enter: Any, table: Path, tmp_path: Path) -> Iterator[Any]:
 QUALITY = {"reference": 5, "x": 4, "y": 2, "anchor": 1}
 
 
-def heard(page: Any) -> None:
-    """Play every sound of a page until it is enough."""
-    page.get_by_role("button", name="Repeat").click()
-    page.get_by_role("button", name="Play", exact=True).click()
-    for number in range(page.locator(".track").count()):
-        page.locator(f'.track[data-track="{number}"]').click()
-        page.wait_for_selector(f'.track[data-track="{number}"][data-heard="yes"]', timeout=90_000)
-    page.get_by_role("button", name="Stop").click()
+def heard(*pages: Any) -> None:
+    """Play every sound of some pages, which sound together, until it is enough."""
+    for page in pages:
+        page.get_by_role("button", name="Repeat").click()
+        page.get_by_role("button", name="Play", exact=True).click()
+    counts = {page: page.locator(".track").count() for page in pages}
+    for number in range(max(counts.values())):
+        theirs = [page for page in pages if number < counts[page]]
+        for page in theirs:
+            page.locator(f'.track[data-track="{number}"]').click()
+        for page in theirs:
+            page.wait_for_selector(f'.track[data-track="{number}"][data-heard="yes"]', timeout=90_000)
+    for page in pages:
+        page.get_by_role("button", name="Stop").click()
 
 
 def value_of(file: str, key: Any) -> int:
@@ -170,12 +176,21 @@ def answer(page: Any, trial: dict[str, Any], key: Any) -> None:
 
 
 def play_through(page: Any, plan: dict[str, Any], key: Any, *, first: int = 0) -> None:
-    for number, trial in enumerate(plan["trials"][first:], start=first + 1):
-        page.get_by_role("heading", name=f"Page {number} of {len(plan['trials'])}").wait_for()
-        heard(page)
-        answer(page, trial, key)
-        page.locator(".next").click()
-    page.get_by_role("heading", name="Thank you").wait_for()
+    all_play_through([page], [plan], key, first=first)
+
+
+def all_play_through(pages: list[Any], plans: list[dict[str, Any]], key: Any, *, first: int = 0) -> None:
+    """Let several listeners go through their plans at the same time."""
+    trials_of_pages = list(zip(*(plan["trials"] for plan in plans), strict=True))
+    for number, trials in enumerate(trials_of_pages[first:], start=first + 1):
+        for page in pages:
+            page.get_by_role("heading", name=f"Page {number} of {len(trials_of_pages)}").wait_for()
+        heard(*pages)
+        for page, trial in zip(pages, trials, strict=True):
+            answer(page, trial, key)
+            page.locator(".next").click()
+    for page in pages:
+        page.get_by_role("heading", name="Thank you").wait_for()
 
 
 def downloaded(page: Any, path: Path) -> Path:
@@ -206,11 +221,9 @@ def test_three_listeners_of_each_type_from_consent_to_report(
     study = read_study_folder(tmp_path / "study")
     key = read_listening_key(study.key)
     with served(study) as url:
-        for number in range(3):
-            page = enter(url)
-            play_through(page, study.plans[number], key)
-            if number == 0:
-                screenshot(page, f"listening_{kind}_end")
+        pages = [enter(url) for _ in range(3)]
+        all_play_through(pages, study.plans[:3], key)
+        screenshot(pages[0], f"listening_{kind}_end")
     music_evals("listening-test", "report", str(study.folder))
     report = study.folder / "report"
     tables = json.loads((report / "tables.json").read_text())
@@ -415,6 +428,7 @@ def test_targets_are_large_and_the_page_fits(open_test: Any, screenshot: Any, wi
     )
     assert unnamed == 0
     screenshot(page, f"listening_mushra_{width}")
+    page.wait_for_load_state("networkidle")  # its sounds are there before the web site ends
 
 
 def test_a_switch_while_it_plays_keeps_the_place(open_test: Any) -> None:

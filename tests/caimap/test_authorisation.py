@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 import soundfile
 from sqlalchemy import func, select
+from tests.caimap.direct import Direct
 from tests.caimap.local_provider import CLIENT, SECRET, LocalProvider, running
 from tests.caimap.routes import PAGES, PROVIDER_PAGES
 from tests.caimap_bench import START, StudyBench, description, one_verse
@@ -31,7 +32,6 @@ from music_evals.caimap.web.forms import structure_fields
 from music_evals.caimap.web.provider import CALLBACK, Provider
 from music_evals.caimap.web.visitors import COOKIE
 
-testclient = pytest.importorskip("starlette.testclient")
 httpx2 = pytest.importorskip("httpx2")
 PASSWORD = "a long password"  # noqa: S105  (of everybody)
 ANOTHER = "another password"
@@ -410,7 +410,7 @@ ROWS = (
 
 def ask(scene: Scene, row: Row, who: int) -> str:
     """Send the request of a row as a person, and return the status, or ``in`` for who has to sign in first."""
-    client = testclient.TestClient(scene.app, base_url="http://testserver", follow_redirects=False)
+    client = httpx2.Client(transport=Direct(scene.app), base_url="http://testserver")
     csrf, visit = "", None
     if who:
         client.cookies.set(COOKIE, scene.tokens[who])

@@ -117,13 +117,12 @@ def _parse(name: str, path: Path) -> Chorale:
     grace = [note for note in stream.recurse().notes if note.duration.isGrace]
     if grace:
         stream.remove(grace, recurse=True)
-    stream = stream.expandRepeats()
-    first = stream.parts[0]
+    score = read_midi(music21.midi.translate.music21ObjectToMidiFile(stream).writestr())  # writes repeats out itself
+    first = stream.parts[0].expandRepeats()
     key = first.recurse().getElementsByClass(music21.key.KeySignature).first()
-    mode = getattr(key, "mode", None) or stream.analyze("key").mode
+    mode = getattr(key, "mode", None) or stream.expandRepeats().analyze("key").mode
     signatures = stream.recurse().getElementsByClass(music21.meter.TimeSignature)
     meter = first.recurse().getElementsByClass(music21.meter.TimeSignature).first()
-    score = read_midi(music21.midi.translate.music21ObjectToMidiFile(stream).writestr())
     if len(score.voices) != len(stream.parts):
         raise UnreadableFileError(
             f"{name} has {len(stream.parts)} parts, but {len(score.voices)} tracks with notes in its MIDI export"
