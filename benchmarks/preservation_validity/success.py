@@ -181,8 +181,8 @@ def _asked(edit: Edit) -> set[str]:
 
 def _row(reference: Measured, estimate: Measured, target: EditTarget) -> dict[str, Any]:
     [score] = score_targets(reference, estimate, [target]).values()
-    return {"kind": target.kind, "success": score.success, "verdict": score.verdict, "asked": score.change.asked,
-            "measured": score.change.measured}  # fmt: skip
+    return {"kind": target.kind, "success": score.success, "verdict": score.verdict,
+            "requested": score.change.requested, "measured": score.change.measured}  # fmt: skip
 
 
 def summarise(rows: pd.DataFrame) -> pd.DataFrame:
@@ -191,7 +191,7 @@ def summarise(rows: pd.DataFrame) -> pd.DataFrame:
     for (half, entrance, kind), part in rows.groupby(["half", "input", "kind"], sort=False):
         own, others = part[part.own], part[~part.own]
         area, low, high = clustered_auc(own.success, others.success, own.group, others.group)
-        missed = np.abs(own.measured - own.asked).dropna()
+        missed = np.abs(own.measured - own.requested).dropna()
         verdicts = own.verdict.value_counts()
         told = others[others.verdict != VERDICTS[2]]
         lines.append({

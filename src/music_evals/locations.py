@@ -33,6 +33,7 @@ __all__ = [
     "location",
     "read_bytes",
     "resolve",
+    "suffix_of",
     "without_suffix",
 ]
 
@@ -49,8 +50,25 @@ LISTED_FROM = 20
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.:-]*)://")  # chains too, to be refused
 _BLOCK = 1 << 20
 
+_SIGNS: Final = {
+    b"RIFF": ".wav",
+    b"fLaC": ".flac",
+    b"OggS": ".ogg",
+    b"ID3": ".mp3",
+    b"\xff": ".mp3",
+    b"FORM": ".aiff",
+    b"MThd": ".mid",
+}
+"""How a file begins -> its suffix."""
+
 Location = Path | Remote
 """A path on this machine, or a URL."""
+
+
+def suffix_of(content: bytes, name: str | None = None) -> str:
+    """Return the suffix of a file that comes as bytes with a name or without one, as the rows of data sets do."""
+    named = Path(name or "").suffix.lower()
+    return named or next((suffix for sign, suffix in _SIGNS.items() if content.startswith(sign)), "")
 
 
 def exists(path: str | os.PathLike[str]) -> bool:

@@ -104,9 +104,9 @@ def test_a_transposition_is_known_up_to_octaves(steps: int, seed: int) -> None:
     before = chroma(np.random.default_rng(seed))
     after = chroma(np.random.default_rng(seed), steps)
     change = metrics.transpose_change(before, after, target)
-    assert change.asked == change.measured
-    assert (change.asked - steps) % 12 == 0
-    assert -6 < change.asked <= 6
+    assert change.requested == change.measured
+    assert (change.requested - steps) % 12 == 0
+    assert -6 < change.requested <= 6
     assert metrics.transpose_change(before, before, target).measured == 0
 
 

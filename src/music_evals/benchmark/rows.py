@@ -131,8 +131,8 @@ class PairJob(Job):
                 side: {"name": file.name, "content": file.content}
                 for side, file in (("reference", pair.reference), ("estimate", pair.estimate))
             }
-            asked = {"targets": pair.targets} if pair.targets else {}
-            yield {"kind": "pair", **about, **sides, "treatment": pair.treatment, **asked}
+            more = {"targets": pair.targets} if pair.targets else {}
+            yield {"kind": "pair", **about, **sides, "treatment": pair.treatment, **more}
         yield from ({"kind": "pair", **dataclasses.asdict(failure)} for failure in self.pair_set.failures)
 
     def left(self, rows: Records) -> list[Unit]:

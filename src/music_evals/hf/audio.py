@@ -20,8 +20,8 @@ from music_evals.annotations import Score
 from music_evals.audio.io import Audio, AudioPolicy, load_audio
 from music_evals.errors import InvalidAudioError, MusicEvalsError, NoDataError, UnsupportedTypeError, located
 from music_evals.hf.module import INTERVALS, PairModule
+from music_evals.locations import suffix_of
 from music_evals.metrics.arrays import PRESERVATION_VARIANTS
-from music_evals.pipelines.suffixes import suffix_of
 from music_evals.symbolic.encodings.items import describe, holds_only
 
 CODEBASE = "https://github.com/Yashvishe13/Music-context-preservation-benchmark"

@@ -1,7 +1,7 @@
 """Whether an edit did what it was asked: a measured change beside the one that was asked for.
 
 Each kind of target has a distance that can be measured on a pair: octaves of tempo, semitones, steps between keys,
-octaves of length, decibels. A `Change` holds the change that was asked and the one that was measured, in that unit;
+octaves of length, decibels. A `Change` holds the change that was requested and the one that was measured, in that unit;
 `success` grades it, and `verdict` weighs it against the error of the extractors.
 
 Conventions
@@ -72,23 +72,23 @@ FloatArray = npt.NDArray[np.float64]
 
 
 class Change(NamedTuple):
-    """What was asked of one pair, and what is there."""
+    """The change that was requested of one pair, and the one that is there."""
 
-    asked: float
+    requested: float
     """Distance from the original to the target; not 0."""
     measured: float
-    """How far the edit went that way; below 0 the other way, above `asked` too far."""
+    """How far the edit went that way; below 0 the other way, above `requested` too far."""
 
 
 def success(change: Change) -> float:
-    """Share of the change that was asked for which is there: 1 - |measured - asked| / |asked|, at least 0.
+    """Share of the change that was asked for which is there: 1 - |measured - requested| / |requested|, at least 0.
 
     In [0, 1], higher is better; 1 for exactly what was asked, 0 for the original unchanged, for twice the change and
     for the other way. NaN where the change is.
     """
-    if np.isnan(change.measured) or np.isnan(change.asked):
+    if np.isnan(change.measured) or np.isnan(change.requested):
         return float("nan")
-    return max(0.0, 1.0 - abs(change.measured - change.asked) / abs(change.asked))
+    return max(0.0, 1.0 - abs(change.measured - change.requested) / abs(change.requested))
 
 
 def verdict(change: Change, band: float) -> str:
@@ -97,9 +97,9 @@ def verdict(change: Change, band: float) -> str:
     ``"done"``: within `band` of what was asked. ``"not done"``: farther from it than that. ``"cannot be told"``:
     within `band` of both what was asked and of no change at all, or not measured.
     """
-    if np.isnan(change.measured) or np.isnan(change.asked):
+    if np.isnan(change.measured) or np.isnan(change.requested):
         return "cannot be told"
-    if abs(change.measured - change.asked) > band:
+    if abs(change.measured - change.requested) > band:
         return "not done"
     return "cannot be told" if abs(change.measured) <= band else "done"
 
@@ -111,22 +111,22 @@ def tempo_change(reference: Beats, estimate: Beats, target: EditTarget) -> Chang
     """
     if np.isnan(reference.bpm):
         return _unknown("tempo_change", "the original has no tempo")
-    asked = target.amount if target.unit == "x" else target.amount / reference.bpm
-    return _change("tempo_change", np.log2(asked), np.nan_to_num(np.log2(estimate.bpm / reference.bpm)))
+    requested = target.amount if target.unit == "x" else target.amount / reference.bpm
+    return _change("tempo_change", np.log2(requested), np.nan_to_num(np.log2(estimate.bpm / reference.bpm)))
 
 
 def length_change(reference_sec: float, estimate_sec: float, target: EditTarget) -> Change:
     """Change of the length in octaves, log2 of the ratio; undefined where the original has the length asked for."""
-    asked = target.amount if target.unit == "x" else target.amount / reference_sec
-    return _change("length_change", np.log2(asked), np.log2(estimate_sec / reference_sec))
+    requested = target.amount if target.unit == "x" else target.amount / reference_sec
+    return _change("length_change", np.log2(requested), np.log2(estimate_sec / reference_sec))
 
 
 def loudness_change(reference_lufs: float, estimate_lufs: float, target: EditTarget) -> Change:
     """Change of the integrated loudness (`audio.loudness`) in dB; undefined where the original has none, or that."""
     if np.isnan(reference_lufs):
         return _unknown("loudness_change", "the original has no loudness")
-    asked = target.amount if target.unit == "dB" else target.amount - reference_lufs
-    return _change("loudness_change", asked, np.nan_to_num(estimate_lufs - reference_lufs))
+    requested = target.amount if target.unit == "dB" else target.amount - reference_lufs
+    return _change("loudness_change", requested, np.nan_to_num(estimate_lufs - reference_lufs))
 
 
 def transpose_change(reference: Chroma, estimate: Chroma, target: EditTarget) -> Change:
@@ -141,9 +141,9 @@ def transpose_change(reference: Chroma, estimate: Chroma, target: EditTarget) ->
     if not means[0].any():
         return _unknown("transpose_change", "no pitch class of the original stands out")
     correlations = [float(np.roll(means[0], step) @ means[1]) for step in range(12)]
-    asked, measured = (6 - (6 - steps) % 12 for steps in (target.amount, int(np.argmax(correlations))))  # -5 to 6
-    missed = 6 - (6 - measured + asked) % 12
-    return Change(asked, asked + missed if measured else 0.0)
+    requested, measured = (6 - (6 - steps) % 12 for steps in (target.amount, int(np.argmax(correlations))))  # -5 to 6
+    missed = 6 - (6 - measured + requested) % 12
+    return Change(requested, requested + missed if measured else 0.0)
 
 
 def _centred_mean(chroma: Chroma) -> FloatArray:
@@ -158,8 +158,8 @@ def key_change(reference: Key, estimate: Key, target: EditTarget) -> Change:
     The distance of two keys is their steps on the circle of fifths, 0 to 6, relative keys being one place, and 1 more
     where the modes differ. Undefined (NaN) where the original is in the key that is asked for.
     """
-    asked = _key_distance(reference, target.key)
-    return _change("key_change", asked, asked - _key_distance(estimate, target.key))
+    requested = _key_distance(reference, target.key)
+    return _change("key_change", requested, requested - _key_distance(estimate, target.key))
 
 
 def _key_distance(first: Key, second: Key) -> float:
@@ -173,8 +173,8 @@ def metre_change(reference_beats: float, estimate_beats: float, target: EditTarg
     """
     if np.isnan(reference_beats) or np.isnan(estimate_beats):
         return _unknown("metre_change", "how many beats a bar has is not known of a side")
-    asked = float(reference_beats != target.amount)
-    return _change("metre_change", asked, float(estimate_beats == target.amount))
+    requested = float(reference_beats != target.amount)
+    return _change("metre_change", requested, float(estimate_beats == target.amount))
 
 
 def chords_change(reference: Chords, estimate: Chords, target: EditTarget) -> Change:
@@ -221,8 +221,8 @@ def instrument_change(reference: Collection[int], estimate: Collection[int], tar
     return _change("instrument_change", float(had != is_wanted), float(has == is_wanted))
 
 
-def _change(name: str, asked: float, measured: float) -> Change:
-    return Change(float(asked), float(measured)) if asked else _unknown(name, "the original is as is asked for")
+def _change(name: str, requested: float, measured: float) -> Change:
+    return Change(float(requested), float(measured)) if requested else _unknown(name, "the original is as is asked for")
 
 
 def _unknown(name: str, why: str) -> Change:

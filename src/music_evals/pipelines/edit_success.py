@@ -202,8 +202,8 @@ def evaluate_edit_success(
         original unchanged. ``edit_done``, the same of the share of targets that are done, of those that can be told.
         Both with ``_ci``, ``_n``, ``_n_defined`` and ``_n_clusters``. ``edit_success_chance``: the success of edits of
         other music, up to 10 for each pair, NaN where there is one group. ``by_kind``: kind of target ->
-        ``edit_success``, ``chance`` and the number of each verdict. ``per_item``: kind -> success, verdict, asked,
-        measured and reason, a dict a pair.
+        ``edit_success``, ``chance`` and the number of each verdict. ``per_item``: kind -> success, verdict,
+        requested, measured and reason, a dict a pair.
 
     Raises
     ------
@@ -221,14 +221,14 @@ def evaluate_edit_success(
     """
     check_confidence(confidence)
     originals, edits = list(references), list(predictions)
-    asked = [targets_of(values) for values in targets]
+    requests = [targets_of(values) for values in targets]
     check_pairs(originals, edits, "predictions", "a pair", "there are no pairs; give at least one")
-    check_pairs(originals, asked, "targets", "a pair", "")
-    for index, wanted in enumerate(asked):
+    check_pairs(originals, requests, "targets", "a pair", "")
+    for index, wanted in enumerate(requests):
         if not wanted:
             raise InvalidInputError(f"targets[{index}]: nothing was asked of this pair; leave it out")
     opened = store if store is None or isinstance(store, FeatureStore) else FeatureStore(store)
-    every = tuple(itertools.chain.from_iterable(asked))
+    every = tuple(itertools.chain.from_iterable(requests))
     kinds = {target.kind for target in every}
     settings = dataclasses.replace(Settings.of(metrics=[], store=opened), features=features_for(every))
     with SourceLoader(settings) as loader:
@@ -240,7 +240,7 @@ def evaluate_edit_success(
     if clusters is None:
         clusters = np.array([side.content for side in sides[0]])
     rows, others = [], []
-    for index, (reference, estimate, wanted) in enumerate(zip(*sides, asked, strict=True)):
+    for index, (reference, estimate, wanted) in enumerate(zip(*sides, requests, strict=True)):
         if reference.modality != estimate.modality:
             raise InvalidInputError(f"pair {index}: a recording beside a score; compare two of a kind")
         rows.append(score_targets(reference, estimate, wanted))
@@ -277,8 +277,8 @@ def success_of(row: Mapping[str, TargetScore]) -> float:
 
 def share_done(row: Mapping[str, TargetScore]) -> float:
     """Return the share of the targets of a pair that are done, of those that can be told; NaN where none can."""
-    told = [score.verdict for score in row.values() if score.verdict != "cannot be told"]
-    return told.count("done") / len(told) if told else float("nan")
+    verdicts = [score.verdict for score in row.values() if score.verdict != "cannot be told"]
+    return verdicts.count("done") / len(verdicts) if verdicts else float("nan")
 
 
 def _by_kind(
@@ -300,7 +300,7 @@ def _reported(score: TargetScore) -> dict[str, Any]:
     return {
         "success": score.success,
         "verdict": score.verdict,
-        "asked": score.change.asked,
+        "requested": score.change.requested,
         "measured": score.change.measured,
         "reason": score.reason,
     }

@@ -202,7 +202,7 @@ def score_request(
     [item] = result.pop("per_item")
     lines = [
         f"{kind}: {target['verdict']}"
-        + (f" ({target['reason']})" if target["reason"] else f", {target['measured']:.3g} of {target['asked']:.3g}")
+        + (f" ({target['reason']})" if target["reason"] else f", {target['measured']:.3g} of {target['requested']:.3g}")
         for kind, target in item["targets"].items()
     ]
     typed = {

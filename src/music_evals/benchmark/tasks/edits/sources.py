@@ -19,8 +19,7 @@ from music_evals.benchmark.columns import dump_json
 from music_evals.benchmark.inputs import files_of, load_split, manifest_rows, resolve_revision, some
 from music_evals.errors import BackendError, CorruptRecordsError, InvalidInputError, NoDataError, PairCountError
 from music_evals.files import check_path, parse_json, write_atomically
-from music_evals.locations import location, resolve
-from music_evals.pipelines.suffixes import suffix_of
+from music_evals.locations import location, resolve, suffix_of
 from music_evals.protocols import INSTRUCTION_WRITERS, RENDERED_DATASETS, LyricWriter, load_plugin
 from music_evals.symbolic.files import READERS
 

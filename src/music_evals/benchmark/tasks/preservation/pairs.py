@@ -38,10 +38,10 @@ from music_evals.locations import (
     hash_file,
     location,
     resolve,
+    suffix_of,
     without_suffix,
 )
 from music_evals.pipelines.preservation import modality
-from music_evals.pipelines.suffixes import suffix_of
 from music_evals.protocols import RENDERED_DATASETS, RENDERERS, load_plugin
 from music_evals.symbolic.files import READERS
 
@@ -277,8 +277,8 @@ def _candidate(
         targets = targets_to_dict(targets_of(row.get("targets")))
     except MusicEvalsError as error:
         raise located(error, where) from error
-    asked = "; ".join(f"{kind}={text}" for kind, text in targets.items())
-    return _Candidate(item, str(row.get(columns.system) or system), group, reference, estimate, where, asked)
+    text = "; ".join(f"{kind}={amount}" for kind, amount in targets.items())
+    return _Candidate(item, str(row.get(columns.system) or system), group, reference, estimate, where, text)
 
 
 def _make_pairs(candidates: Sequence[_Candidate], dataset: Mapping[str, Any]) -> PairSet:

@@ -255,8 +255,8 @@ class Preservation(Task):
             extractors = describe_extractors(measures) if has_audio else {"features": {}}
             more = {"companions": [*measures.companions, *success], "extractors": extractors}
             if success:  # scores are resumed by what files hold; with other targets the records are others
-                asked = json.dumps([(pair.item, pair.system, pair.targets) for pair in pairs.pairs])
-                more["targets"] = hashlib.sha256(asked.encode()).hexdigest()
+                content = json.dumps([(pair.item, pair.system, pair.targets) for pair in pairs.pairs])
+                more["targets"] = hashlib.sha256(content.encode()).hexdigest()
             header = self.header(pairs.dataset, settings.variant, measures.metrics, **more)
             job = PairJob(
                 header=header,

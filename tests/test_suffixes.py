@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from music_evals.annotations import Score
-from music_evals.pipelines.suffixes import suffix_of
+from music_evals.locations import suffix_of
 from music_evals.symbolic.midi import write_midi
 from music_evals.symbolic.notes import make_notes
 
