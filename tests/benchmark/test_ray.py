@@ -399,6 +399,31 @@ assert (os.environ.get("RAY_USAGE_STATS_ENABLED"), signal.getsignal(signal.SIGTE
 """
 
 
+@pytest.fixture(scope="module")
+def ended(module_path: Path, tmp_path_factory: pytest.TempPathFactory) -> list[psutil.Process]:
+    """All processes of two runs that were ended, by Ctrl-C and by a kill, while they worked."""
+    folder, children = tmp_path_factory.mktemp("ended"), []
+    with contextlib.ExitStack() as stack:
+        running = {
+            end: stack.enter_context(started(folder / end.name, module_path, "local", workers=1))
+            for end in (signal.SIGINT, signal.SIGKILL)
+        }
+
+        def at_work() -> list[signal.Signals]:
+            return [end for end in running if scores_in(folder / end.name / "records") >= 2]
+
+        while running:
+            wait_until(at_work)
+            for end in at_work():
+                driver = running.pop(end)
+                own = psutil.Process(driver.pid).children(recursive=True)
+                assert any("raylet" in child.name() for child in own)
+                children += own
+                driver.send_signal(end)
+    return children
+
+
+@pytest.mark.usefixtures("ended")  # whose agents tell a head that is gone for a minute: it passes meanwhile
 def test_without_an_address_a_cluster_is_started_and_ended(
     tmp_path: Path, in_root: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -422,28 +447,6 @@ def test_without_an_address_a_cluster_is_started_and_ended(
     assert alive == []
 
 
-def test_a_run_that_is_ended_leaves_nothing_running(
-    tmp_path: Path, module_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # agents whose raylet is gone tell the head of it, which is gone, too: for a minute, unless this says otherwise
-    monkeypatch.setenv("RAY_gcs_rpc_server_reconnect_timeout_s", "3")
-    children: list[psutil.Process] = []
-    with contextlib.ExitStack() as stack:
-        running = {
-            end: stack.enter_context(started(tmp_path / end.name, module_path, "local", workers=1))
-            for end in (signal.SIGINT, signal.SIGKILL)
-        }
-
-        def at_work() -> list[signal.Signals]:
-            return [end for end in running if scores_in(tmp_path / end.name / "records") >= 2]
-
-        while running:
-            wait_until(at_work)
-            for end in at_work():
-                driver = running.pop(end)
-                own = psutil.Process(driver.pid).children(recursive=True)
-                assert any("raylet" in child.name() for child in own)
-                children += own
-                driver.send_signal(end)
-    _, alive = psutil.wait_procs(children, timeout=120)
+def test_a_run_that_is_ended_leaves_nothing_running(ended: list[psutil.Process]) -> None:
+    _, alive = psutil.wait_procs(ended, timeout=120)
     assert alive == []
