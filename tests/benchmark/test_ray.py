@@ -113,7 +113,7 @@ def module_path(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 class Simulated:
-    """A cluster of two nodes of one processor, and a head that has none."""
+    """A cluster of two nodes of one processor, of which the head is one."""
 
     def __init__(self) -> None:
         from ray.cluster_utils import Cluster
@@ -121,9 +121,10 @@ class Simulated:
         self.cluster = Cluster(
             initialize_head=True,
             head_node_args={
-                "num_cpus": 0,
+                "num_cpus": 1,
                 "include_dashboard": False,
                 "include_log_monitor": False,
+                "no_monitor": True,
                 "object_store_memory": 2**28,
             },
         )
@@ -135,7 +136,7 @@ class Simulated:
         return str(self.cluster.address)
 
     def complete(self) -> None:
-        while len(self.nodes) < 2:
+        if not self.nodes:
             self.nodes.append(self.cluster.add_node(num_cpus=1, object_store_memory=2**28))
         self.cluster.wait_for_nodes()
 
@@ -198,14 +199,17 @@ def wait_until(true: Callable[[], Any], seconds: float = 180) -> None:
 
 
 def test_every_unit_has_its_answer(cluster: Simulated, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that ends its worker costs itself alone, too, which Ray itself would begin again for ever."""
     monkeypatch.setattr(engine_process, "UNIT_TIMEOUT_SEC", 5.0)
     parts = [Unit(1, "part 0"), Unit("die", "part 1"), Unit(3, "part 2")]
     whole = Unit((1, "die", 3), "whole", size=3, parts=tuple(parts))
-    found = by_label(list(on_ray([*units(*range(8), "bug", "die", "hang"), whole], doubling(), workers=2)))
+    asked = units(*range(8), "bug", "die", "hang", "end the worker")
+    found = by_label(list(on_ray([*asked, whole], doubling(), workers=2)))
     assert [found.pop(f"unit {n}") for n in range(8)] == [2 * n for n in range(8)]
     assert found.pop("unit 8") == Failed("KeyError: 'a bug'")
     assert found.pop("unit 9") == Failed("ParserCrashError: unit 9: the process died (exit code 3: out of luck)")
     assert found.pop("unit 10") == Failed("ParserCrashError: unit 10: the process did not finish within 5 s")
+    assert "3 workers were lost with it" in found.pop("unit 11").reason
     assert found == {
         "part 0": 2,
         "part 1": Failed("ParserCrashError: part 1: the process died (exit code 3: out of luck)"),
@@ -245,40 +249,24 @@ def test_another_cluster_than_the_one_that_was_joined_is_refused(cluster: Simula
 # losses in mid-run
 
 
-def test_a_process_that_is_killed_costs_its_unit_alone_and_a_worker_nothing(
+def test_a_lost_node_or_worker_costs_nothing_and_a_killed_process_its_unit_alone(
     cluster: Simulated, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    answers: list[Answered] = []
-    for one in on_ray(units(*["slow"] * 30), doubling(), workers=2):
-        answers.append(one)
-        if len(answers) == 4:
-            os.kill(one.answer[1], signal.SIGKILL)  # what runs the process that worked on it
-        elif len(answers) == 16:
-            assert not any(isinstance(other.answer, Failed) for other in answers)
-            os.kill(one.answer[0], signal.SIGKILL)
-    failed = [one.answer.reason for one in answers if isinstance(one.answer, Failed)]
-    assert len(by_label(answers)) == 30
-    assert len(failed) <= 1
-    assert all("the process died" in reason for reason in failed)
-    assert capsys.readouterr().out == ""  # what Ray says of it goes to standard error
-
-
-def test_a_node_that_is_lost_loses_nothing(cluster: Simulated) -> None:
     found: list[Answered] = []
     for one in on_ray(units(*["slow"] * 40), doubling()):
         found.append(one)
         if len(found) == 6:
             cluster.lose_a_node()
+        elif len(found) == 16:
+            os.kill(one.answer[1], signal.SIGKILL)  # what runs the process that worked on it
+        elif len(found) == 28:
+            assert not any(isinstance(other.answer, Failed) for other in found)
+            os.kill(one.answer[0], signal.SIGKILL)
+    failed = [one.answer.reason for one in found if isinstance(one.answer, Failed)]
     assert len(by_label(found)) == 40
-    assert not any(isinstance(one.answer, Failed) for one in found)
-
-
-def test_a_unit_that_ends_its_worker_costs_itself_alone(cluster: Simulated) -> None:
-    """Ray itself would begin it again for ever."""
-    asked = [*units(1, 2, "end the worker", 4, 5), Unit((1, 1), "whole", parts=tuple(units(6))), *units(place="x")]
-    found = by_label(list(on_ray(asked[:5], doubling(), workers=2)))
-    assert "3 workers were lost with it" in found.pop("unit 2").reason
-    assert found == {"unit 0": 2, "unit 1": 4, "unit 3": 8, "unit 4": 10}
+    assert len(failed) <= 1
+    assert all("the process died" in reason for reason in failed)
+    assert capsys.readouterr().out == ""  # what Ray says of it goes to standard error
 
 
 DRIVER = """
@@ -411,6 +399,31 @@ assert (os.environ.get("RAY_USAGE_STATS_ENABLED"), signal.getsignal(signal.SIGTE
 """
 
 
+@pytest.fixture(scope="module")
+def ended(module_path: Path, tmp_path_factory: pytest.TempPathFactory) -> list[psutil.Process]:
+    """All processes of two runs that were ended, by Ctrl-C and by a kill, while they worked."""
+    folder, children = tmp_path_factory.mktemp("ended"), []
+    with contextlib.ExitStack() as stack:
+        running = {
+            end: stack.enter_context(started(folder / end.name, module_path, "local", workers=1))
+            for end in (signal.SIGINT, signal.SIGKILL)
+        }
+
+        def at_work() -> list[signal.Signals]:
+            return [end for end in running if scores_in(folder / end.name / "records") >= 2]
+
+        while running:
+            wait_until(at_work)
+            for end in at_work():
+                driver = running.pop(end)
+                own = psutil.Process(driver.pid).children(recursive=True)
+                assert any("raylet" in child.name() for child in own)
+                children += own
+                driver.send_signal(end)
+    return children
+
+
+@pytest.mark.usefixtures("ended")  # whose agents tell a head that is gone for a minute: it passes meanwhile
 def test_without_an_address_a_cluster_is_started_and_ended(
     tmp_path: Path, in_root: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -434,14 +447,6 @@ def test_without_an_address_a_cluster_is_started_and_ended(
     assert alive == []
 
 
-def test_a_run_that_is_ended_leaves_nothing_running(tmp_path: Path, module_path: Path) -> None:
-    children: list[psutil.Process] = []
-    for end in (signal.SIGINT, signal.SIGKILL):
-        with started(tmp_path / end.name, module_path, "local", workers=1) as driver:
-            wait_until(lambda end=end: scores_in(tmp_path / end.name / "records") >= 2)  # type: ignore[misc]
-            own = psutil.Process(driver.pid).children(recursive=True)
-            assert any("raylet" in child.name() for child in own)
-            children += own
-            driver.send_signal(end)
-    _, alive = psutil.wait_procs(children, timeout=120)  # agents of Ray look for their raylet once a minute
+def test_a_run_that_is_ended_leaves_nothing_running(ended: list[psutil.Process]) -> None:
+    _, alive = psutil.wait_procs(ended, timeout=120)
     assert alive == []

@@ -33,6 +33,9 @@ from music_evals.caimap.storage.tables import AuditRow, LedgerRow, PersonRow, Sh
 from music_evals.errors import MusicEvalsError
 
 FEWEST, MOST, N_ACTS, EVERY = 4, 24, 450, 15
+FIRST = (0, 5, 8, 11)
+"""Seeds of walks that hold every act and step together; where they do no longer, others are walked, too."""
+
 ANNOTATORS = ("professional", "amateur")
 
 WANTED = {("song", *step) for step in SONG} | {("task", *step) for step in TASK}
@@ -399,9 +402,11 @@ def work_off(bench: StudyBench) -> None:
         bench.clock.wait(days=2)
         judge_all(bench, came[0], admin)
         check_study(bench)
-    with bench.store.reading() as session:
-        left = session.execute(select(SongRow.id, SongRow.state).where(~SongRow.training)).all()
-    assert {state for _, state in left} <= {"finished", "excluded"}, left
+        with bench.store.reading() as session:
+            left = session.execute(select(SongRow.id, SongRow.state).where(~SongRow.training)).all()
+        if {state for _, state in left} <= {"finished", "excluded"}:
+            return
+    raise AssertionError(f"some of these wait for nobody: {left}")
 
 
 def annotate_all(bench: StudyBench, who: int) -> None:
@@ -437,11 +442,12 @@ def walks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Walked]]:
     cheap = argon2.PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("music_evals.caimap.services.accounts._hasher", lambda: cheap)
-        for seed in range(MOST):  # until all was done, so that what one walk happens to hold plays no part
+        # until all was done, so that what one walk happens to hold plays no part
+        for seed in (*FIRST, *(seed for seed in range(MOST) if seed not in FIRST)):
             made.append(Walk(folder / f"{seed}.db", seed).go(N_ACTS))
             acts = sum((walked.done for walked in made), Counter())
             all_done = acts.keys() >= Walk.ACTS.keys() and set().union(*map(steps_of, made)) >= WANTED - NEVER_TAKEN
-            if seed + 1 >= FEWEST and all_done:
+            if len(made) >= FEWEST and all_done:
                 break
     yield made
     for walked in made:
@@ -492,12 +498,15 @@ def test_every_act_was_done(walks: list[Walked]) -> None:
 
 @pytest.mark.slow
 def test_walks_follow_from_their_seeds(walks: list[Walked], tmp_path: Path) -> None:
-    found = Walk(tmp_path / "again.db", 0).go(N_ACTS)
-    told = [[(row.kind, row.object, row.action, row.person, row.moment) for row in rows_of(walked, AuditRow)]
-            for walked in (found, walks[0])]  # fmt: skip
-    found.bench.store.close()
-    assert told[0] == told[1]
-    assert found.done == walks[0].done
+    again = Walk(tmp_path / "again.db", FIRST[0])
+    for _ in range(N_ACTS // 2):
+        again.act()
+    steps = [[(row.kind, row.object, row.action, row.person, row.moment) for row in rows_of(walked, AuditRow)]
+             for walked in (Walked(again.bench, again.done), walks[0])]  # fmt: skip
+    again.bench.store.close()
+    assert len(steps[0]) > N_ACTS // 4
+    assert steps[0] == steps[1][: len(steps[0])]
+    assert again.done <= walks[0].done
 
 
 @pytest.mark.slow
