@@ -242,7 +242,6 @@ _FIRST_POINTERS = ((_VOTE, 0.0, 0.0), (_NEAR_VOTE, 0.0, 0.0))  # the first is th
 _NOT_ITSELF = 8.0
 
 _ALL = slice(None)
-_Opt = Tensor | None
 _POINTER_SIZE = 32
 _BY_CHANCE = 0.3  # how well what is hidden fits what is given
 _LEAP = 24  # semitones
@@ -461,7 +460,14 @@ class StepHead(nn.Module):
         return shares.transpose(2, 3)
 
     def forward(
-        self, states: Tensor, before: Tensor, pointed: _Opt, sources: Sources, beside: _Opt = None, *, at: slice = _ALL
+        self,
+        states: Tensor,
+        before: Tensor,
+        pointed: Tensor | None,
+        sources: Sources,
+        beside: Tensor | None = None,
+        *,
+        at: slice = _ALL,
     ) -> Tensor:
         """Return the distribution of each of the steps `at`, (batch, g, s, 130), of states (batch, g, size).
 

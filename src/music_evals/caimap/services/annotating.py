@@ -94,7 +94,7 @@ def record(service: StudyService, who: int, number: int, reports: Sequence[Mappi
     """Write down playback events at the server's time, and return what they show so far."""
     with service.writing(who, "annotate") as (session, person):
         row = service.own_task(session, person, number)
-        duration = session.get_one(SongRow, row.song).content["duration_sec"]
+        duration = _duration_sec(session, row)
         _record(service, session, row, reports, duration)
         return listening_of(_events(session, row), duration)
 
@@ -124,6 +124,12 @@ def _record(
     session.flush()
 
 
+def _duration_sec(session: Session, row: TaskRow) -> float:
+    """Return the length of a task's song."""
+    duration: float = session.get_one(SongRow, row.song).content["duration_sec"]
+    return duration
+
+
 def _events(session: Session, row: TaskRow) -> list[PlaybackEvent]:
     chosen = select(EventRow.kind, EventRow.position_sec, EventRow.received_sec, EventRow.value)
     chosen = chosen.where(EventRow.task == row.id, EventRow.attempt == row.attempt).order_by(EventRow.id)
@@ -134,7 +140,7 @@ def task_listening(service: StudyService, who: int, number: int) -> Listening:
     """Return what the events of a task show."""
     with service.reading(who, "ask") as (session, person):
         row = service.own_task(session, person, number)
-        return listening_of(_events(session, row), session.get_one(SongRow, row.song).content["duration_sec"])
+        return listening_of(_events(session, row), _duration_sec(session, row))
 
 
 def restart_listening(service: StudyService, who: int, number: int, version: int) -> None:
@@ -156,7 +162,7 @@ def save(service: StudyService, who: int, number: int, version: int, draft: Mapp
         if row.kind != "structure" and not (row.draft and any(event.kind == "write" for event in events)):
             # of this sitting: an earlier one may have got further
             position = events[-1].position_sec if events else 0.0
-            duration = session.get_one(SongRow, row.song).content["duration_sec"]
+            duration = _duration_sec(session, row)
             _record(service, session, row, [{"kind": "write", "position_sec": min(position, duration)}], duration)
             if "early_writing" in listening_of(_events(session, row), duration).problems:
                 raise InvalidAnnotationError("listen to the first 30 s of the song before you write", kind="early")
@@ -186,7 +192,7 @@ def submit(service: StudyService, who: int, number: int, version: int, annotatio
     with service.writing(who, "annotate", locked=True) as (session, person):
         row = service.own_task(session, person, number, version)
         task_sec(service, session, row)  # where the clock went back, the task was opened as long before
-        duration = session.get_one(SongRow, row.song).content["duration_sec"]
+        duration = _duration_sec(session, row)
         events = _events(session, row)
         if isinstance(annotation, Structure):
             _check_kind(row, "structure")

@@ -297,7 +297,9 @@ async def _request_json(method: str, url: str, **content: Any) -> dict[str, Any]
     try:
         async with (
             asyncio.timeout(TIMEOUT_SEC),  # the library's own time-outs begin anew with each byte
-            httpx2.AsyncClient(verify=certificates, timeout=TIMEOUT_SEC, trust_env=trust_env) as client,
+            httpx2.AsyncClient(
+                verify=certificates, timeout=TIMEOUT_SEC, trust_env=trust_env, follow_redirects=False
+            ) as client,
             client.stream(method, url, headers=headers, **content) as response,
         ):
             async for piece in response.aiter_raw():
