@@ -63,7 +63,7 @@ from music_evals.annotations.scores import (
     Tokens,
     check_tokens,
 )
-from music_evals.annotations.targets import FORMS, INSTRUMENTS, EditTarget, targets_of, targets_to_dict
+from music_evals.annotations.targets import FORMS, INSTRUMENTS, EditTarget, targets_of, targets_text, targets_to_dict
 
 __all__ = [
     "AMATEUR",
@@ -124,6 +124,7 @@ __all__ = [
     "sections_of_text",
     "sections_text",
     "targets_of",
+    "targets_text",
     "targets_to_dict",
     "theme_of_row",
 ]

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final, Self
 
 from music_evals.annotations.recordings import Key
 from music_evals.annotations.scores import DRUMS
 from music_evals.errors import InvalidInputError, UnknownNameError, UnsupportedTypeError
 
-__all__ = ["FORMS", "INSTRUMENTS", "EditTarget", "targets_of", "targets_to_dict"]
+__all__ = ["FORMS", "INSTRUMENTS", "EditTarget", "targets_of", "targets_text", "targets_to_dict"]
 
 FORMS: Final[Mapping[str, str]] = {
     "tempo": "1.2x, or 120 bpm",
@@ -183,6 +183,11 @@ def targets_of(values: Mapping[str, Any] | str | None) -> tuple[EditTarget, ...]
     if not isinstance(values, Mapping):
         raise UnsupportedTypeError(f"targets are a mapping of kind to amount, or text, got {type(values).__name__}")
     return tuple(EditTarget.of(str(kind), value) for kind, value in values.items())
+
+
+def targets_text(targets: Iterable[EditTarget]) -> str:
+    """Return targets as one text, such as ``"tempo=1.2x; key=A minor"``; `targets_of` is the inverse."""
+    return "; ".join(f"{target.kind}={target.text}" for target in targets)
 
 
 def targets_to_dict(targets: tuple[EditTarget, ...]) -> dict[str, str]:

@@ -23,7 +23,8 @@ STAND_IN_PIECES: Final = (
 """Pieces of `known_edits` that stand in for music that may not be passed on."""
 
 _INSTRUCTED = (
-    "instruction", "source_prompt", "target_prompt", "before", "after", "task", "intended", "bars", "confidence"
+    "instruction", "source_prompt", "target_prompt", "before", "after", "task", "intended", "bars", "confidence",
+    "targets",
 )  # fmt: skip
 
 Row = dict[str, Any]

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from music_evals.annotations import EditInstruction
+from music_evals.annotations.target_words import targets_between, targets_in_words
 from music_evals.editing.instructions import KINDS, find_words
 from music_evals.errors import BackendError, InvalidInputError, UnknownNameError
 from music_evals.protocols import LyricWriter
@@ -89,6 +90,7 @@ def read_instruction(
         after=after,
         intended_facets=KINDS[task].intended_facets,
         author=author,
+        targets=targets_in_words(sentence) or targets_between(before, after),
     )
 
 

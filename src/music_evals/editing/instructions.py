@@ -15,6 +15,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from music_evals.annotations import EditInstruction
+from music_evals.annotations.target_words import targets_between, targets_in_words
 from music_evals.errors import NoDataError, UnknownNameError
 
 __all__ = ["KINDS", "Kind", "exchange", "find_tags", "generate"]
@@ -87,6 +88,7 @@ def exchange(
         after=after,
         intended_facets=kind.intended_facets,
         author="template",
+        targets=targets_in_words(text) or targets_between(before, after),
     )
 
 

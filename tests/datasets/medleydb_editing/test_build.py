@@ -11,6 +11,7 @@ import pytest
 import soundfile
 from tests.datasets.making import run_script
 
+from music_evals.annotations import targets_of
 from music_evals.benchmark.tasks.edits.sources import expand, sources_in_files
 from music_evals.datasets.edit_sources import STAND_IN_PIECES, render_pieces, write_sources
 from music_evals.datasets.manifest import rows_sha256
@@ -52,6 +53,18 @@ def test_sentences_are_the_published_ones():
     # the tables as they were when this was written: any other sentence changes the hash
     text = "\n".join(sorted(row["target_prompt"] for row in rows["zeta"]))
     assert hashlib.sha256(text.encode()).hexdigest()[:16] == "6735b1ae03bb5ca7"
+
+
+def test_targets_are_those_that_the_words_name():
+    rows = mdb.build_config("zeta")
+    named = [row for row in rows if row["targets"]]
+    assert len(named) == 243
+    assert {target.kind for row in named for target in targets_of(row["targets"])} == {
+        "instrument_added", "instrument_removed",
+    }  # fmt: skip
+    both = next(row for row in named if row["target_prompt"].startswith("A violin playing while a guitar"))
+    assert targets_of(both["targets"])[0].text == "violin"
+    assert not any(row["targets"] for config in ("vanilla", "stand_in") for row in mdb.build_config(config))
 
 
 def test_the_stand_in_has_a_sentence_and_a_label_in_each_row():

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from tests.datasets.making import run_script
 
+from music_evals.annotations.target_words import targets_between, targets_in_words
 from music_evals.benchmark.tasks.edits.sources import expand, sources_in_files
 from music_evals.datasets.edit_sources import STAND_IN_PIECES, write_sources
 from music_evals.datasets.manifest import rows_sha256
@@ -20,6 +21,13 @@ from music_evals.editing.instructions import KINDS, find_tags
 from music_evals.errors import NoDataError, UnreadableFileError
 
 BUILD = Path(__file__).resolve().parents[3] / "datasets_scripts" / "musiccaps_edits" / "build.py"
+
+
+def test_no_edit_names_a_target():
+    """A genre, a style and a mood are nothing that can be measured afterwards; the card says so."""
+    rows = [row for config in caps.CONFIGS for row in caps.build_config(config)]
+    assert not [row for row in rows if targets_in_words(row["instruction"])]
+    assert not [row for row in rows if targets_between(row["source_prompt"], row["target_prompt"])]
 
 
 def test_a_hundred_clips_with_one_edit_each() -> None:

@@ -17,6 +17,8 @@ from typing import Any
 
 import numpy as np
 
+from music_evals.annotations import targets_text
+from music_evals.annotations.target_words import targets_between, targets_in_words
 from music_evals.csv_files import csv_rows, csv_text
 from music_evals.datasets import edit_sources
 from music_evals.datasets.edit_sources import STAND_IN_PIECES, Attached
@@ -56,6 +58,7 @@ _COLUMNS = {
     "source_prompt": "string",  # null where a prompt of the table goes with no description of the source
     "target_prompt": "string",
     "needs_source": "bool",  # null where the published table holds a value that it does not explain
+    "targets": "string",  # what the words name that can be measured afterwards; empty where they name nothing
     "origin": "string",
 }
 
@@ -65,6 +68,14 @@ features = functools.partial(flat_features, _COLUMNS)
 
 def build_config(config: str) -> list[Row]:
     """Return the rows of a config."""
+    rows = _rows(config)
+    for row in rows:
+        between = targets_between(row["source_prompt"] or "", row["target_prompt"])
+        row["targets"] = targets_text(targets_in_words(row["instruction"]) or between)
+    return rows
+
+
+def _rows(config: str) -> list[Row]:
     if config == "stand_in":
         # each piece has half of the wishes, in turn
         pieces = itertools.product(STAND_IN_PIECES, range(len(STAND_IN_WISHES) // 2))

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from music_evals.annotations import targets_of, targets_to_dict
+from music_evals.annotations import targets_of, targets_text
 from music_evals.audio.io import AUDIO_SUFFIXES
 from music_evals.benchmark.inputs import File, check_systems, load_split, manifest_rows, paired_files, resolve_revision
 from music_evals.benchmark.rows import Failure, Pair, PairSet, check_unique
@@ -274,11 +274,10 @@ def _candidate(
         group = "" if value is None else str(value)
     item = item if named in (None, "") else str(named)
     try:
-        targets = targets_to_dict(targets_of(row.get("targets")))
+        targets = targets_text(targets_of(row.get("targets")))
     except MusicEvalsError as error:
         raise located(error, where) from error
-    text = "; ".join(f"{kind}={amount}" for kind, amount in targets.items())
-    return _Candidate(item, str(row.get(columns.system) or system), group, reference, estimate, where, text)
+    return _Candidate(item, str(row.get(columns.system) or system), group, reference, estimate, where, targets)
 
 
 def _make_pairs(candidates: Sequence[_Candidate], dataset: Mapping[str, Any]) -> PairSet:
