@@ -86,9 +86,7 @@ def features_for(targets: Iterable[EditTarget]) -> tuple[str, ...]:
 
 
 def measured(value: Audio | Score, source: Source, kinds: Collection[str]) -> Measured:
-    """Return what kinds of target need of a recording or score besides its features; raises a backend's failure."""
-    for error in source.failures.values():
-        raise error
+    """Return what kinds of target need of a recording or score besides its features."""
     features, unknown = source.features, {}
     lufs = bar_beats = float("nan")
     programs: frozenset[int] = frozenset()
@@ -231,11 +229,15 @@ def evaluate_edit_success(
     every = tuple(itertools.chain.from_iterable(requests))
     kinds = {target.kind for target in every}
     settings = dataclasses.replace(Settings.of(metrics=[], store=opened), features=features_for(every))
+    sides: list[list[Measured]] = []
+    loaded: dict[object, Measured] = {}  # an original may stand in several pairs
     with SourceLoader(settings) as loader:
-        sides = [
-            [_loaded(loader, source, kinds, f"{name}[{index}]") for index, source in enumerate(sources)]
-            for name, sources in (("references", originals), ("predictions", edits))
-        ]
+        for name, sources in (("references", originals), ("predictions", edits)):
+            keys = [id(source) if isinstance(source, Audio | Score) else os.fspath(source) for source in sources]
+            for index, (key, source) in enumerate(zip(keys, sources, strict=True)):
+                if key not in loaded:
+                    loaded[key] = _loaded(loader, source, kinds, f"{name}[{index}]")
+            sides.append([loaded[key] for key in keys])
     clusters = check_groups(groups, len(originals))
     if clusters is None:
         clusters = np.array([side.content for side in sides[0]])
@@ -265,7 +267,10 @@ def evaluate_edit_success(
 def _loaded(loader: SourceLoader, source: SourceValue, kinds: Collection[str], place: str) -> Measured:
     try:
         value = loader.read(source)
-        return measured(value, loader.features_of(value), kinds)
+        features = loader.features_of(value)
+        for failure in features.failures.values():
+            raise failure
+        return measured(value, features, kinds)
     except MusicEvalsError as error:
         raise located(error, place) from error
 

@@ -86,6 +86,7 @@ def test_a_run_without_targets_has_no_such_score(tmp_path: Path) -> None:
     assert "edit_success" not in scores
 
 
+@pytest.mark.slow
 def test_a_run_is_not_resumed_with_other_targets(run: Path, tmp_path: Path) -> None:
     """The records know what was asked."""
     rows = [json.loads(line) for line in (run.parent / "pairs.jsonl").read_text().splitlines()]

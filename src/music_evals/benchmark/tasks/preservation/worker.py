@@ -7,6 +7,7 @@ to the bit. A metric that is not near its best for such a pair says something of
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,16 @@ from music_evals.benchmark.rows import score_or_reason
 from music_evals.benchmark.tasks.preservation.pairs import CONTROLS, MusicFile, Pair
 from music_evals.errors import MusicEvalsError, located
 from music_evals.locations import fetched
-from music_evals.pipelines.edit_success import DONE, SUCCESS, Measured, measured, score_targets, share_done, success_of
+from music_evals.pipelines.edit_success import (
+    DONE,
+    SUCCESS,
+    Measured,
+    features_for,
+    measured,
+    score_targets,
+    share_done,
+    success_of,
+)
 from music_evals.pipelines.preservation import Settings, Source, SourceLoader, modality, score_pair
 from music_evals.symbolic.files import read_score
 from music_evals.symbolic.limits import DEFAULT_LIMITS
@@ -60,13 +70,13 @@ class PairScorer:
 
     def __call__(self, pair: Pair) -> dict[str, Any]:
         """Return the answer for a pair, as in `rows.Scorer`, with the outlines of both files."""
-        reference, before = self._load("reference", pair.reference)
-        estimate, after = self._load("estimate", pair.estimate, pair.treatment)
+        sides = [self._load("reference", pair.reference), self._load("estimate", pair.estimate, pair.treatment)]
+        reference, estimate = (source for source, _ in sides)
         scored = score_pair(reference, estimate, self.settings)
         scores = {name: score_or_reason(value.value, value.reason) for name, value in scored.values.items()}
-        scores |= {name: {"error": f"{type(error).__name__}: {error}"} for name, error in scored.failures.items()}
-        if before is not None and after is not None:
-            scores |= _success(before, after, pair.targets)
+        scores |= {name: _failed(error) for name, error in scored.failures.items()}
+        if self.kinds:
+            scores |= _success(sides, pair.targets)
         outlined = {} if pair.system in CONTROLS else {pair.reference: reference, pair.estimate: estimate}
         outlines = {
             file.content: {"music": source.content, **outline(source.features)} for file, source in outlined.items()
@@ -96,13 +106,24 @@ class PairScorer:
         return self._sources[key]
 
 
-def _success(reference: Measured, estimate: Measured, targets: str) -> dict[str, Any]:
+def _success(sides: Sequence[tuple[Source, Measured | None]], targets: str) -> dict[str, Any]:
     """Return the scores of what was asked, as in `rows.Scorer`."""
-    targets_scored = score_targets(reference, estimate, targets_of(targets))
-    why = "; ".join(f"{kind}: {score.reason}" for kind, score in targets_scored.items() if score.reason)
+    wanted = targets_of(targets)
+    failures = [
+        source.failures[name] for source, _ in sides for name in features_for(wanted) if name in source.failures
+    ]
+    if failures:
+        return {name: _failed(failures[0]) for name in (SUCCESS, DONE)}
+    before, after = (measures for _, measures in sides if measures is not None)
+    results = score_targets(before, after, wanted)
+    why = "; ".join(f"{kind}: {score.reason}" for kind, score in results.items() if score.reason)
     why = why or ("nothing can be told of its targets" if targets else "nothing was asked that can be measured")
-    values = {SUCCESS: success_of(targets_scored), DONE: share_done(targets_scored)}
+    values = {SUCCESS: success_of(results), DONE: share_done(results)}
     return {name: score_or_reason(value, why) for name, value in values.items()}
+
+
+def _failed(error: MusicEvalsError) -> dict[str, Any]:
+    return {"error": f"{type(error).__name__}: {error}"}
 
 
 def outline(features: Features) -> dict[str, Any]:
