@@ -8,9 +8,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+import soundfile
 
 from music_evals import cli
 from music_evals.annotations import Score
+from music_evals.audio.rendering import render_additive
 from music_evals.benchmark.load import load_results
 from music_evals.benchmark.tasks.preservation.pairs import CEILING, UNRELATED
 from music_evals.errors import InvalidInputError, UnknownNameError
@@ -98,6 +100,20 @@ def test_a_run_is_not_resumed_with_other_targets(run: Path, tmp_path: Path) -> N
     for path, code, more in ((run.parent / "pairs.jsonl", 0, []), (again, 2, []), (again, 0, ["--overwrite"])):
         assert cli.main(["preserve", "--manifest", str(path), "--out", str(out), *OPTIONS, *more]) == code
     assert load_results(out).results["scores"]["mover"]["edit_success"]["value"] == 0
+
+
+def test_the_same_music_is_not_made_softer_by_its_control(tmp_path: Path) -> None:
+    """It is an original against a lesser copy, 6 dB softer; as an edit it changed nothing."""
+    samples = render_additive(Score(make_notes(np.arange(16) * 480, 480, np.array(TUNES["a"] * 2)), 480))
+    for name, gain in (("a.wav", 0.5), ("softer.wav", 0.25)):
+        soundfile.write(tmp_path / name, gain * samples / np.abs(samples).max(), 22_050)
+    rows = [{"reference": "a.wav", "estimate": "softer.wav", "system": "softer", "targets": "loudness=-6.02 dB"}]
+    out = tmp_path / "out"
+    made = ["preserve", "--manifest", str(manifest(tmp_path, rows)), "--out", str(out)]
+    assert cli.main([*made, "--metrics", "chroma_dtw_similarity", *OPTIONS[2:]]) == 0
+    scores = load_results(out).results["scores"]
+    assert scores["softer"]["edit_success"]["value"] == pytest.approx(1, abs=1e-3)
+    assert scores[CEILING]["edit_success"]["value"] == 0
 
 
 @pytest.mark.parametrize(("targets", "error"), [("tempo=fast", InvalidInputError), ({"mood": "sad"}, UnknownNameError)])

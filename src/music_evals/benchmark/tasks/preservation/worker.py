@@ -76,7 +76,7 @@ class PairScorer:
         scores = {name: score_or_reason(value.value, value.reason) for name, value in scored.values.items()}
         scores |= {name: _failed(error) for name, error in scored.failures.items()}
         if self.kinds:
-            scores |= _success(sides, pair.targets)
+            scores |= _success(sides, pair)
         outlined = {} if pair.system in CONTROLS else {pair.reference: reference, pair.estimate: estimate}
         outlines = {
             file.content: {"music": source.content, **outline(source.features)} for file, source in outlined.items()
@@ -106,18 +106,20 @@ class PairScorer:
         return self._sources[key]
 
 
-def _success(sides: Sequence[tuple[Source, Measured | None]], targets: str) -> dict[str, Any]:
+def _success(sides: Sequence[tuple[Source, Measured | None]], pair: Pair) -> dict[str, Any]:
     """Return the scores of what was asked, as in `rows.Scorer`."""
-    wanted = targets_of(targets)
+    wanted = targets_of(pair.targets)
     failures = [
         source.failures[name] for source, _ in sides for name in features_for(wanted) if name in source.failures
     ]
     if failures:
         return {name: _failed(failures[0]) for name in (SUCCESS, DONE)}
     before, after = (measures for _, measures in sides if measures is not None)
+    if pair.treatment:  # the control was turned down, and stands for the original unchanged
+        after = dataclasses.replace(after, lufs=before.lufs)
     results = score_targets(before, after, wanted)
     why = "; ".join(f"{kind}: {score.reason}" for kind, score in results.items() if score.reason)
-    why = why or ("nothing can be told of its targets" if targets else "nothing was asked that can be measured")
+    why = why or ("nothing can be told of its targets" if wanted else "nothing was asked that can be measured")
     values = {SUCCESS: success_of(results), DONE: share_done(results)}
     return {name: score_or_reason(value, why) for name, value in values.items()}
 
