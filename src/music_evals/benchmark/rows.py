@@ -47,7 +47,6 @@ class Pair:
     reference: Any  # has a ``name``, which records call it by, and a ``content``, the hash of what it holds
     estimate: Any
     treatment: str = ""  # what is done to the estimate before it is compared
-    targets: str = ""  # what was asked of the system, where that is scored
 
 
 @dataclasses.dataclass(frozen=True)
@@ -131,8 +130,7 @@ class PairJob(Job):
                 side: {"name": file.name, "content": file.content}
                 for side, file in (("reference", pair.reference), ("estimate", pair.estimate))
             }
-            more = {"targets": pair.targets} if pair.targets else {}
-            yield {"kind": "pair", **about, **sides, "treatment": pair.treatment, **more}
+            yield {"kind": "pair", **about, **sides, "treatment": pair.treatment}
         yield from ({"kind": "pair", **dataclasses.asdict(failure)} for failure in self.pair_set.failures)
 
     def left(self, rows: Records) -> list[Unit]:

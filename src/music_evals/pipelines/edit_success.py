@@ -60,6 +60,11 @@ class TargetScore(NamedTuple):
     reason: str = ""
     """Why it cannot be measured."""
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values."""
+        about = {"success": self.success, "verdict": self.verdict}
+        return about | {**self.change._asdict(), "reason": self.reason}
+
 
 @dataclasses.dataclass(frozen=True)
 class Measured:
@@ -258,7 +263,7 @@ def evaluate_edit_success(
     result["by_kind"] = _by_kind(rows, others)
     if per_item:
         result["per_item"] = [
-            {SUCCESS: success, DONE: done, "targets": {kind: _reported(score) for kind, score in row.items()}}
+            {SUCCESS: success, DONE: done, "targets": {kind: score.to_dict() for kind, score in row.items()}}
             for row, (success, done) in zip(rows, columns.tolist(), strict=True)
         ]
     return result
@@ -299,13 +304,3 @@ def _by_kind(
         means = {SUCCESS: mean_of_defined([score.success for score in scores]), "chance": mean_of_defined(chance)}
         summary[kind] = means | counts
     return summary
-
-
-def _reported(score: TargetScore) -> dict[str, Any]:
-    return {
-        "success": score.success,
-        "verdict": score.verdict,
-        "requested": score.change.requested,
-        "measured": score.change.measured,
-        "reason": score.reason,
-    }

@@ -14,6 +14,7 @@ from music_evals import cli
 from music_evals.annotations import Score
 from music_evals.audio.rendering import render_additive
 from music_evals.benchmark.load import load_results
+from music_evals.benchmark.records import read_records
 from music_evals.benchmark.tasks.preservation.pairs import CEILING, UNRELATED
 from music_evals.errors import InvalidInputError, UnknownNameError
 from music_evals.symbolic.midi import save_midi
@@ -51,7 +52,13 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
         moved = save_tune(folder, f"{tune}_up.mid", tune, up=2)
         for system, edit in (("mover", moved), ("lazy", original)):
             rows.append(
-                {"id": tune, "reference": original, "estimate": edit, "system": system, "targets": "transpose=+2"}
+                {
+                    "id": tune,
+                    "reference": original,
+                    "estimate": edit,
+                    "system": system,
+                    "targets": "transpose=+2; loudness=+3 dB",
+                }
             )
     rows[-1]["targets"] = ""
     out = folder / "out"
@@ -64,6 +71,14 @@ def test_who_does_what_is_asked_stands_above_who_returns_the_input(run: Path) ->
     assert scores["mover"]["edit_success"]["value"] == scores["mover"]["edit_done"]["value"] == 1
     assert scores["lazy"]["edit_success"]["value"] == scores["lazy"]["edit_done"]["value"] == 0
     assert scores["lazy"]["circle_of_fifths_distance"]["value"] == 0  # which alone it would win
+    [explained] = [
+        row for row in read_records(run / "records").of("explanation") if (row["item"], row["system"]) == ("a", "mover")
+    ]
+    assert explained["targets"]["transpose"] == {
+        "success": 1.0, "verdict": "done", "requested": 2.0, "measured": 2.0, "reason": "",
+    }  # fmt: skip
+    assert explained["targets"]["loudness"]["success"] is None
+    assert explained["targets"]["loudness"]["reason"]
     assert (scores["lazy"]["edit_success"]["n_defined"], scores["lazy"]["edit_success"]["n"]) == (2, 3)
 
 

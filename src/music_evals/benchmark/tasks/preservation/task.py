@@ -38,6 +38,7 @@ from music_evals.benchmark.tasks.preservation.pairs import (
     CONTROLS,
     UNRELATED,
     Columns,
+    EditPair,
     Pair,
     PairSet,
     pairs_in_folders,
@@ -245,7 +246,8 @@ class Preservation(Task):
                 remove_results(out)
             store = FeatureStore(Path(settings.features or scratch / "features").absolute())
             store.try_out()
-            targets = {target for pair in pairs.pairs for target in targets_of(pair.targets)}
+            requests = {(pair.item, pair.system): pair.targets for pair in pairs.pairs if isinstance(pair, EditPair)}
+            targets = {target for text in requests.values() for target in targets_of(text)}
             if targets:
                 features = dict.fromkeys((*measures.features, *features_for(targets)))
                 measures = dataclasses.replace(measures, features=tuple(features))
@@ -255,7 +257,7 @@ class Preservation(Task):
             extractors = describe_extractors(measures) if has_audio else {"features": {}}
             more = {"companions": [*measures.companions, *success], "extractors": extractors}
             if success:  # scores are resumed by what files hold; with other targets the records are others
-                content = json.dumps([(pair.item, pair.system, pair.targets) for pair in pairs.pairs])
+                content = json.dumps(sorted(requests.items()))
                 more["targets"] = hashlib.sha256(content.encode()).hexdigest()
             header = self.header(pairs.dataset, settings.variant, measures.metrics, **more)
             job = PairJob(

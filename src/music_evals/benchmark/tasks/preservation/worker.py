@@ -16,8 +16,9 @@ import numpy.typing as npt
 
 from music_evals.annotations import Features, Score, targets_of
 from music_evals.audio.io import DEFAULT_AUDIO_LIMITS, Audio, load_audio
+from music_evals.benchmark.formats import plain
 from music_evals.benchmark.rows import score_or_reason
-from music_evals.benchmark.tasks.preservation.pairs import CONTROLS, MusicFile, Pair
+from music_evals.benchmark.tasks.preservation.pairs import CONTROLS, EditPair, MusicFile, Pair
 from music_evals.errors import MusicEvalsError, located
 from music_evals.locations import fetched
 from music_evals.pipelines.edit_success import (
@@ -75,13 +76,16 @@ class PairScorer:
         scored = score_pair(reference, estimate, self.settings)
         scores = {name: score_or_reason(value.value, value.reason) for name, value in scored.values.items()}
         scores |= {name: _failed(error) for name, error in scored.failures.items()}
-        if self.kinds:
-            scores |= _success(sides, pair)
+        explanation: dict[str, Any] = {}
+        if self.kinds and isinstance(pair, EditPair):
+            success, explanation = _success(sides, pair)
+            scores |= success
         outlined = {} if pair.system in CONTROLS else {pair.reference: reference, pair.estimate: estimate}
         outlines = {
             file.content: {"music": source.content, **outline(source.features)} for file, source in outlined.items()
         }
-        return {"scores": scores, "notes": list(scored.notes), "outlines": outlines}
+        answer = {"scores": scores, "notes": list(scored.notes), "outlines": outlines}
+        return answer | ({"explanation": explanation} if explanation else {})
 
     def _load(self, side: str, file: MusicFile, treatment: str = "") -> tuple[Source, Measured | None]:
         key = file.content, treatment
@@ -106,14 +110,14 @@ class PairScorer:
         return self._sources[key]
 
 
-def _success(sides: Sequence[tuple[Source, Measured | None]], pair: Pair) -> dict[str, Any]:
-    """Return the scores of what was asked, as in `rows.Scorer`."""
+def _success(sides: Sequence[tuple[Source, Measured | None]], pair: EditPair) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the scores of what was asked, and what became of each target, both as in `rows.Scorer`."""
     wanted = targets_of(pair.targets)
     failures = [
         source.failures[name] for source, _ in sides for name in features_for(wanted) if name in source.failures
     ]
     if failures:
-        return {name: _failed(failures[0]) for name in (SUCCESS, DONE)}
+        return {name: _failed(failures[0]) for name in (SUCCESS, DONE)}, {}
     before, after = (measures for _, measures in sides if measures is not None)
     if pair.treatment:  # the control was turned down, and stands for the original unchanged
         after = dataclasses.replace(after, lufs=before.lufs)
@@ -121,7 +125,9 @@ def _success(sides: Sequence[tuple[Source, Measured | None]], pair: Pair) -> dic
     why = "; ".join(f"{kind}: {score.reason}" for kind, score in results.items() if score.reason)
     why = why or ("nothing can be told of its targets" if wanted else "nothing was asked that can be measured")
     values = {SUCCESS: success_of(results), DONE: share_done(results)}
-    return {name: score_or_reason(value, why) for name, value in values.items()}
+    targets = plain({kind: score.to_dict() for kind, score in results.items()})
+    scores = {name: score_or_reason(value, why) for name, value in values.items()}
+    return scores, {"targets": targets} if targets else {}
 
 
 def _failed(error: MusicEvalsError) -> dict[str, Any]:
