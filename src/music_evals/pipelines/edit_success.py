@@ -24,18 +24,19 @@ from music_evals.audio.store import FeatureStore
 from music_evals.audio.tempo_levels import share_level
 from music_evals.errors import InvalidInputError, MusicEvalsError, UndefinedMetricWarning, located
 from music_evals.metrics import edit_success as metrics
-from music_evals.metrics.edit_success import ERROR_BANDS, Change
+from music_evals.metrics.edit_success import Change
 from music_evals.pipelines.intervals import check_groups, check_pairs, mean_of_defined, report_means
 from music_evals.pipelines.preservation_features import Settings, Source, SourceLoader, SourceValue
 from music_evals.stats.intervals import check_confidence
 from music_evals.symbolic.measures import meter_map
 
 __all__ = [
-    "DONE", "SUCCESS", "Measured", "TargetScore", "evaluate_edit_success", "features_for", "measured", "score_targets",
+    "Measured", "TargetScore", "evaluate_edit_success", "features_for", "measured", "score_targets",
     "share_done", "success_of",
 ]  # fmt: skip
 
-SUCCESS, DONE = "edit_success", "edit_done"
+SUCCESS: Final = "edit_success"
+DONE: Final = "edit_done"
 UNRELATED_EDITS: Final = 10
 """Edits of other music that each target is tried on, for chance."""
 
@@ -143,7 +144,8 @@ def score_targets(reference: Measured, estimate: Measured, targets: Sequence[Edi
                 warnings.simplefilter("always", UndefinedMetricWarning)
                 change = _change(reference, estimate, target)
             reason = "; ".join(str(warning.message) for warning in caught)
-            verdict = metrics.verdict(change, ERROR_BANDS[target.kind])
+            is_read = reference.modality == "symbolic" and target.kind not in metrics.ANALYSED
+            verdict = metrics.verdict(change, metrics.SCORE_BAND if is_read else metrics.ERROR_BANDS[target.kind])
             scores[target.kind] = TargetScore(metrics.success(change), verdict, change, reason)
     return scores
 
