@@ -156,8 +156,7 @@ def measure(sources: Sequence[Source], store: FeatureStore) -> Iterator[dict[str
     with SourceLoader(dataclasses.replace(Settings.of(metrics=[], store=store), features=features)) as loader:
         for source in tqdm(sources, unit="piece", mininterval=5):
             for path in (source.path, *(edit.path for edit in source.edits)):
-                audio = loader.read(path)
-                sides[path] = measured(audio, loader.features_of(audio), ANY)
+                sides[path] = measured(*loader.load_music(path), ANY)
     for number, source in enumerate(sources):
         reference, other = sides[source.path], sources[(number + 1) % len(sources)]
         for edit in source.edits:

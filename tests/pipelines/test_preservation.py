@@ -379,13 +379,13 @@ def test_order_of_pairs_and_what_else_is_computed_change_no_digit() -> None:
 
 def test_a_source_is_analysed_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     loaded: list[Any] = []
-    load = SourceLoader.load
+    load = SourceLoader.load_music
 
     def count(self: SourceLoader, source: Any) -> Any:
         loaded.append(source)
         return load(self, source)
 
-    monkeypatch.setattr(SourceLoader, "load", count)
+    monkeypatch.setattr(SourceLoader, "load_music", count)
     path = save_midi(piece(), tmp_path / "original.mid")
     edits = [piece(100.0), piece(90.0)]
     evaluate_preservation([path, str(path)], edits, metrics=["delta_bpm"])
@@ -399,7 +399,7 @@ def test_both_recordings_are_analysed_at_once_where_the_process_may(
 ) -> None:
     """A pair waits for the slower side; but where processes share the cores, each keeps to one."""
     paths = [wav("first.wav", sound(12)), wav("second.wav", sound(11, up=2))]
-    both, load = threading.Barrier(2, timeout=120), SourceLoader.load
+    both, load = threading.Barrier(2, timeout=120), SourceLoader.load_music
 
     def together(loader: SourceLoader, source: Any) -> Any:
         both.wait()  # the other side is there too, or never
@@ -409,7 +409,7 @@ def test_both_recordings_are_analysed_at_once_where_the_process_may(
     alone = evaluate_preservation(paths[:1], paths[1:], companions=True)
     monkeypatch.delenv("OMP_NUM_THREADS")
     monkeypatch.setattr("music_evals.pipelines.preservation_features.n_threads", lambda: 2)
-    monkeypatch.setattr(SourceLoader, "load", together)
+    monkeypatch.setattr(SourceLoader, "load_music", together)
     for _ in range(3):
         np.testing.assert_equal(evaluate_preservation(paths[:1], paths[1:], companions=True), alone)
 
@@ -638,13 +638,13 @@ def test_a_pair_that_failed_stays_with_the_edits_of_its_original(tmp_path: Path,
 
 def test_a_source_that_cannot_be_read_is_tried_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     loaded: list[Any] = []
-    load = SourceLoader.load
+    load = SourceLoader.load_music
 
     def count(self: SourceLoader, source: Any) -> Any:
         loaded.append(source)
         return load(self, source)
 
-    monkeypatch.setattr(SourceLoader, "load", count)
+    monkeypatch.setattr(SourceLoader, "load_music", count)
     gone, edits = tmp_path / "gone.mid", [piece(100.0), piece(90.0)]
     with pytest.warns(UndefinedMetricWarning):
         result = evaluate_preservation([gone, gone], edits, metrics=["delta_bpm"], failures="record", per_item=True)
@@ -657,14 +657,14 @@ def test_a_source_is_let_go_after_its_last_pair_though_the_other_side_failed(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     features: list[Any] = []
-    load = SourceLoader.load
+    load = SourceLoader.load_music
 
     def note(self: SourceLoader, source: Any) -> Any:
         loaded = load(self, source)
-        features.append(weakref.ref(loaded.features))
+        features.append(weakref.ref(loaded[1].features))
         return loaded
 
-    monkeypatch.setattr(SourceLoader, "load", note)
+    monkeypatch.setattr(SourceLoader, "load_music", note)
     gone, shared = tmp_path / "gone.mid", piece()
     pairs: list[tuple[Any, Any]] = [(gone, shared), (shared, shared), (shared, gone), (piece(90), piece(80))]
     rows = preservation._score_pairs(Settings.of(metrics=["delta_bpm"]), pairs, keep_going=True)

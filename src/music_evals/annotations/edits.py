@@ -140,7 +140,7 @@ class EditInstruction:
                 raise UnknownNameError("field of an instruction", str(name), known)
         bars = values.get("bars")
         whole: dict[str, Any] = {"bars": None if bars is None else tuple(bars)}
-        whole["targets"] = targets_of(values.get("targets"))
+        whole["targets"] = targets_of(values["targets"]) if values.get("targets") else ()
         whole["intended_facets"] = tuple(values.get("intended_facets", ()))
         return cls(**{**values, **whole})
 

@@ -136,6 +136,6 @@ def _instruction(options: argparse.Namespace) -> EditInstruction | None:
         bars=None if options.bars is None else bars_of(options.bars),
         confidence=options.keep,
         intended_facets=tuple(with_commas(options.intended)),
-        targets=targets_of(options.targets),
+        targets=targets_of(options.targets) if options.targets else (),
     )
     return instruction

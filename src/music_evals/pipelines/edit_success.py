@@ -273,8 +273,7 @@ def evaluate_edit_success(
 
 def _loaded(loader: SourceLoader, source: SourceValue, kinds: Collection[str], place: str) -> Measured:
     try:
-        value = loader.read(source)
-        features = loader.features_of(value)
+        value, features = loader.load_music(source)
         for failure in features.failures.values():
             raise failure
         return measured(value, features, kinds)

@@ -280,31 +280,30 @@ class SourceLoader(contextlib.AbstractContextManager["SourceLoader"]):
 
     def load(self, source: SourceValue) -> Source:
         """Return the features of a source."""
-        return self.features_of(self.read(source))
+        return self.load_music(source)[1]
 
-    def read(self, source: SourceValue) -> Audio | Score:
-        """Return the recording or the score that a source is."""
-        path: Any = source
-        if isinstance(source, Audio | Score):
-            return source
-        if modality(source) == "audio":
-            return load_audio(path, policy=self.settings.audio_policy)
-        if self._parser is None:
-            from music_evals.processes import ReaderProcess
-
-            self._parser = ReaderProcess(read_score)
-        parsed = self._parser.read(Path(path).absolute())  # the process may have started in another folder
-        if isinstance(parsed, MusicEvalsError):
-            raise parsed
-        return parsed
-
-    def features_of(self, value: Audio | Score) -> Source:
-        """Return the features of a recording or a score."""
+    def load_music(self, source: SourceValue) -> tuple[Audio | Score, Source]:
+        """Return the recording or score that a source is, and its features."""
         # A backend that is missing or fails is reported in `Source.failures`; what is wrong with the file is raised.
-        if isinstance(value, Audio):
-            return self._of_audio(value)
-        content = hashlib.sha256(json.dumps(value.to_dict(), sort_keys=True).encode()).hexdigest()
-        return Source(score_features(value, self.settings.features), "symbolic", content, score_remarks(value))
+        path: Any = source
+        if modality(source) == "audio":
+            policy = self.settings.audio_policy
+            audio = source if isinstance(source, Audio) else load_audio(path, policy=policy)
+            return audio, self._of_audio(audio)
+        if isinstance(source, Score):
+            score = source
+        else:
+            if self._parser is None:
+                from music_evals.processes import ReaderProcess
+
+                self._parser = ReaderProcess(read_score)
+            parsed = self._parser.read(Path(path).absolute())  # the process may have started in another folder
+            if isinstance(parsed, MusicEvalsError):
+                raise parsed
+            score = parsed
+        content = hashlib.sha256(json.dumps(score.to_dict(), sort_keys=True).encode()).hexdigest()
+        features = score_features(score, self.settings.features)
+        return score, Source(features, "symbolic", content, score_remarks(score))
 
     def load_all(self, sources: Sequence[SourceValue]) -> list[Source | MusicEvalsError]:
         """Return the features of sources, or what is wrong with a file; recordings at the same time."""
@@ -315,7 +314,7 @@ class SourceLoader(contextlib.AbstractContextManager["SourceLoader"]):
 
     def _attempt(self, source: SourceValue) -> Source | MusicEvalsError:
         try:
-            return self.load(source)
+            return self.load_music(source)[1]
         except MusicEvalsError as error:
             return error
 

@@ -247,7 +247,7 @@ class Preservation(Task):
             store = FeatureStore(Path(settings.features or scratch / "features").absolute())
             store.try_out()
             requests = {(pair.item, pair.system): pair.targets for pair in pairs.pairs if isinstance(pair, EditPair)}
-            targets = {target for text in requests.values() for target in targets_of(text)}
+            targets = {target for text in requests.values() if text for target in targets_of(text)}
             if targets:
                 features = dict.fromkeys((*measures.features, *features_for(targets)))
                 measures = dataclasses.replace(measures, features=tuple(features))

@@ -72,7 +72,7 @@ class PairScorer:
     def __call__(self, pair: Pair) -> dict[str, Any]:
         """Return the answer for a pair, as in `rows.Scorer`, with the outlines of both files."""
         sides = [self._load("reference", pair.reference), self._load("estimate", pair.estimate, pair.treatment)]
-        reference, estimate = (source for source, _ in sides)
+        (reference, _), (estimate, _) = sides
         scored = score_pair(reference, estimate, self.settings)
         scores = {name: score_or_reason(value.value, value.reason) for name, value in scored.values.items()}
         scores |= {name: _failed(error) for name, error in scored.failures.items()}
@@ -99,8 +99,7 @@ class PairScorer:
                         loaded = read_midi(write_midi(read_score(path)))
                     elif treatment:  # the same-music control: the same music in a lesser copy
                         loaded = reencode(load_audio(path, policy=self.settings.audio_policy))
-                    value = self._loader.read(loaded)
-                    source = self._loader.features_of(value)
+                    value, source = self._loader.load_music(loaded)
                     self._sources[key] = source, measured(value, source, self.kinds) if self.kinds else None
             except MusicEvalsError as error:
                 raise located(error, side) from error
