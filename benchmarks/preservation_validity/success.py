@@ -213,9 +213,15 @@ def table_of(summary: pd.DataFrame) -> str:
         area = f"**{row.auc:.3f}**" if row.auc >= 0.95 else f"{row.auc:.3f}"
         cells = [row.input, f"`{row.kind}`", str(row.n), area, f"{row.low:.2f} to {row.high:.2f}", f"{row.success:.2f}",
                  f"{row.chance:.2f}", f"{row.identity:.2f}", str(row.done), str(row.not_done), str(row.cannot_be_told),
-                 f"{row.falsely_done:.0%}", f"{row.error_95:.3g}"]  # fmt: skip
+                 "n/a" if np.isnan(row.falsely_done) else f"{row.falsely_done:.0%}", f"{row.error_95:.3g}"]  # fmt: skip
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
+
+
+def write_tables(summary: pd.DataFrame) -> None:
+    """Write the table of the held-out half into the pages."""
+    for place in (HERE / "README.md", ROOT / "metrics" / "edit_success" / "README.md"):
+        fill_in(place, "success", table_of(summary[summary.half == "held_out"]))
 
 
 def main() -> None:
@@ -226,7 +232,11 @@ def main() -> None:
     parser.add_argument("--halves", nargs="+", default=["tuning", "held_out"], choices=["tuning", "held_out"])
     parser.add_argument("--pieces", type=int, help="only so many of each half; prints, and writes nothing")
     parser.add_argument("--work", type=Path, default=Path(tempfile.gettempdir()) / "edit_success")
+    parser.add_argument("--write", action="store_true", help="only the tables, from success.csv")
     options = parser.parse_args()
+    if options.write:
+        write_tables(pd.read_csv(HERE / "success.csv"))
+        return
     for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
         os.environ[name] = "1"
     rows = []
@@ -242,8 +252,7 @@ def main() -> None:
     print(table_of(summary))
     if options.pieces is None and len(inputs) == 3 and len(options.halves) == 2:
         summary.to_csv(HERE / "success.csv", index=False, float_format="%.4g")
-        for place in (HERE / "README.md", ROOT / "metrics" / "edit_success" / "README.md"):
-            fill_in(place, "success", table_of(summary[summary.half == "held_out"]))
+        write_tables(summary)
 
 
 if __name__ == "__main__":

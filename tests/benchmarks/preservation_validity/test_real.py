@@ -35,7 +35,7 @@ PLAN = read_yaml_file(FOLDER / "real_edits.yaml")
 RATE = 44100
 MODULES = (
     "analyse", "measure", "run", "real", "real_edits", "real_evidence", "real_measure", "real_recordings",
-    "extractors", "real_extractors", "formulas",
+    "extractors", "real_extractors", "formulas", "success",
 )  # fmt: skip
 
 
@@ -602,3 +602,21 @@ def test_rows_of_features_that_were_not_measured_again_stay(real: SimpleNamespac
         ("f0", "melody_net", 0.85),
         ("segments", "foote", 0.5),
     ]
+
+
+def test_the_tables_of_edit_success_are_made_of_its_scores(real: SimpleNamespace) -> None:
+    summary = pd.read_csv(FOLDER / "success.csv")
+    table = real.success.table_of(summary[summary.half == "held_out"])
+    for page in (FOLDER / "README.md", real.success.ROOT / "metrics" / "edit_success" / "README.md"):
+        assert table in page.read_text(encoding="utf-8")
+
+
+def test_success_reaches_its_goal_on_renders_and_recordings(real: SimpleNamespace) -> None:
+    """What the card promises: four kinds of target everywhere, keys on renders; and no edit at all has 0."""
+    summary = pd.read_csv(FOLDER / "success.csv")
+    test = summary[summary.half == "held_out"].set_index(["input", "kind"])
+    assert test.auc.loc[:, ["tempo", "transpose", "length", "loudness"]].min() >= 0.95
+    assert test.auc.loc[["additive", "fluidsynth"], "key"].min() >= 0.95
+    assert (summary.identity == 0).all()
+    assert set(summary.kind) == set(real.success.ANY)
+    assert real.success.targets_of_row({"kind": "gain", "strength": -6})["loudness"].text == "-6 dB"
