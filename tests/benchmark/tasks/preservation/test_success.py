@@ -93,6 +93,7 @@ def test_the_controls_are_asked_for_the_same(run: Path) -> None:
     assert abs(tested["edit_success"]["difference"]) == 1
 
 
+@pytest.mark.slow
 def test_a_run_without_targets_has_no_such_score(tmp_path: Path) -> None:
     rows = [{"reference": save_tune(tmp_path, "a.mid", "a"), "estimate": save_tune(tmp_path, "b.mid", "b")}]
     out = tmp_path / "out"
@@ -117,6 +118,7 @@ def test_a_run_is_not_resumed_with_other_targets(run: Path, tmp_path: Path) -> N
     assert load_results(out).results["scores"]["mover"]["edit_success"]["value"] == 0
 
 
+@pytest.mark.slow
 def test_the_same_music_is_not_made_softer_by_its_control(tmp_path: Path) -> None:
     """It is an original against a lesser copy, 6 dB softer; as an edit it changed nothing."""
     samples = render_additive(Score(make_notes(np.arange(16) * 480, 480, np.array(TUNES["a"] * 2)), 480))
