@@ -151,6 +151,7 @@ def test_numbers_are_factors_semitones_and_decibels() -> None:
 def test_flats_are_read_as_sharps() -> None:
     assert EditTarget("key", "Bb minor").key == Key(10, "minor")
     assert EditTarget("key", "cb Major").key == Key(11, "major")
+    assert EditTarget("key", "AB minor").key == Key(8, "minor")
     assert EditTarget("chords", "Db:maj Bb:min F:maj").chords == ("C#:maj", "A#:min", "F:maj")
 
 

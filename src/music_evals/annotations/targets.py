@@ -140,7 +140,7 @@ class EditTarget:
         """The key of a target of this kind."""
         match = _KEY.fullmatch(self.text)
         assert match is not None
-        accidental = {"": 0, "#": 1, "b": -1}[match[2]]
+        accidental = {"": 0, "#": 1, "b": -1}[match[2].lower()]
         return Key((_PITCHES[match[1].upper()] + accidental) % 12, match[3].lower())
 
     @property
