@@ -88,6 +88,9 @@ FLAT, ONE_PITCH = Chroma(np.ones((12, 3)), 0.1), Chroma(np.eye(12)[:, :1], 0.1)
     "change",
     [
         metrics.tempo_change(beats(90), beats(math.nan), EditTarget("tempo", "2x")),
+        metrics.length_change(20.0, 0.0, EditTarget("length", "0.5x")),
+        metrics.metre_change(4.0, math.nan, EditTarget("metre", "3/4")),
+        metrics.instrument_change([0], [], EditTarget("instrument_removed", "piano")),
         metrics.loudness_change(-20.0, math.nan, EditTarget("loudness", "+1 dB")),
         metrics.chords_change(chords("C:maj"), chords("N"), EditTarget("chords", "G:maj")),
         metrics.transpose_change(ONE_PITCH, FLAT, EditTarget("transpose", "7")),
@@ -115,6 +118,8 @@ def test_a_transposition_is_known_up_to_octaves(steps: int, seed: int) -> None:
     [
         lambda: metrics.tempo_change(beats(math.nan), beats(90), EditTarget("tempo", "2x")),
         lambda: metrics.tempo_change(beats(120), beats(90), EditTarget("tempo", "120 bpm")),
+        lambda: metrics.length_change(0.0, 10.0, EditTarget("length", "20 s")),
+        lambda: metrics.instrument_change([], [73], EditTarget("instrument_added", "flute")),
         lambda: metrics.length_change(20.0, 10.0, EditTarget("length", "20 s")),
         lambda: metrics.loudness_change(math.nan, -20.0, EditTarget("loudness", "+1 dB")),
         lambda: metrics.metre_change(math.nan, 3.0, EditTarget("metre", "3/4")),

@@ -117,11 +117,21 @@ def test_loudness_needs_the_level_of_the_file(recordings: dict[str, Path]) -> No
 def test_silence_reaches_nothing_that_is_heard(recordings: dict[str, Path], tmp_path: Path) -> None:
     silence = tmp_path / "silence.wav"
     soundfile.write(silence, np.zeros(22_050 * 20), 22_050)
-    asked = {"tempo": "1.2x", "key": "A minor", "transpose": 2, "loudness": -12}
+    asked = {"tempo": "1.2x", "key": "A minor", "transpose": 2, "loudness": -12, "length": "20 s", "metre": "3/4"}
     told = of_one(recordings["original"], silence, asked)
     assert {(target["verdict"], target["success"]) for target in told.values()} == {("not done", 0.0)}
-    back = of_one(silence, recordings["original"], asked)
+    back = of_one(silence, recordings["original"], {"tempo": "1.2x", "key": "A minor", "loudness": -12})
     assert {target["verdict"] for target in back.values()} == {"cannot be told"}
+
+
+def test_a_score_without_notes_reaches_nothing_either() -> None:
+    """Not even the tempo that it is written in, nor that an instrument went."""
+    empty = Score(tune().notes[:0], 480, tempos=(Tempo(0, 150.0),), programs=(0, 40), voices=("tune", "bass"))
+    asked = {"tempo": "1.25x", "length": "10 s", "instrument_removed": "piano", "metre": "3/4", "transpose": 2}
+    told = of_one(tune(), empty, asked)
+    assert {(target["verdict"], target["success"]) for target in told.values()} == {("not done", 0.0)}
+    nameless = Score(tune().notes, 480, voices=("tune", "bass"))
+    assert of_one(tune(), nameless, {"instrument_removed": "piano"})["instrument_removed"]["success"] == 0
 
 
 def test_means_chance_and_kinds_of_a_corpus(tmp_path: Path) -> None:

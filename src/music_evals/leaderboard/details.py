@@ -108,7 +108,7 @@ def _compared(run: LoadedResults, systems: Collection[str]) -> Iterator[Shown]:
         elif row["kind"] == "pair" and "error" not in row and row["system"] in systems:
             notes = {"remarks": remarks.get((row["item"], row["system"]), [])}
             latest[row["item"], row["system"], "pair"] = {**{side: row[side] for side in SIDES}, **notes}
-        elif row["kind"] == "explanation" and "output" not in row and row["system"] in systems:
+        elif row["kind"] == "explanation" and "lines" in row and row["system"] in systems:
             latest[row["item"], row["system"], "explanation"] = {"lines": list(row["lines"])}
     path = records_at(run.folder / TAGS)
     for row in read_records(path) if run.task == "descriptions" and path is not None else ():

@@ -311,16 +311,12 @@ SHOWN_AUXILIARY: Final = ("ssm_correlation", "raw_pitch_accuracy", "melody_conto
 """Auxiliary metrics that a run shows by default: the eleven hardly see which pitch sounds when, and form only as far as
 sections are found. Each has a module of its own."""
 
-# What an edit was asked to change; our own.
-_reached = functools.partial(Metric, facet="success", task="edits")
+_reached = functools.partial(Metric, facet="success", task="edits")  # what an edit was asked to change; our own
 
 SUCCESS_SCORES: Final = block(
     _reached("edit_success", "Edit success", heading="success"),
-    _reached(
-        "edit_done", "Targets done", heading="done",
-        description="Share of an edit's targets that are done, of those that can be told.",
-    ),
-)  # fmt: skip
+    _reached("edit_done", "Targets done", heading="done", description="Share of the targets that are done."),
+)
 """How much of what was asked of an edit is there. The original unchanged has 0, whatever it preserves."""
 
 # MuChin: structured lyrics in points, and descriptions by the similarity of their tags.

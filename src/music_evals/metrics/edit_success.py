@@ -8,7 +8,8 @@ Conventions
 -----------
 - The reference is the original, the estimate the edited music.
 - A change of 0 is the original unchanged: its success is 0 whatever was asked.
-- An estimate without a tempo, a chord, a loudness or a pitch class that stands out went nowhere: its change is 0.
+- An estimate without what is compared (a tempo, a chord, a loudness, a length, an instrument) went nowhere: its change
+  is 0.
 - What cannot be measured is NaN, with an `UndefinedMetricWarning` that says why.
 
 Our own; no paper measures whether structured targets were reached. Steps on the circle of fifths are those of
@@ -124,9 +125,13 @@ def tempo_change(reference: Beats, estimate: Beats, target: EditTarget) -> Chang
 
 
 def length_change(reference_sec: float, estimate_sec: float, target: EditTarget) -> Change:
-    """Change of the length in octaves, log2 of the ratio; undefined where the original has the length asked for."""
+    """Change of the length in octaves, log2 of the ratio; undefined where the original has no length, or that."""
+    if reference_sec <= 0:
+        return _unknown("length_change", "the original has no length")
     requested = target.amount if target.unit == "x" else target.amount / reference_sec
-    return _change("length_change", np.log2(requested), np.log2(estimate_sec / reference_sec))
+    return _change(
+        "length_change", np.log2(requested), np.log2(estimate_sec / reference_sec) if estimate_sec > 0 else 0.0
+    )
 
 
 def loudness_change(reference_lufs: float, estimate_lufs: float, target: EditTarget) -> Change:
@@ -177,10 +182,10 @@ def _key_distance(first: Key, second: Key) -> float:
 def metre_change(reference_beats: float, estimate_beats: float, target: EditTarget) -> Change:
     """Return 1 where the bars of the edit have the beats that are asked for, else 0.
 
-    Undefined (NaN) where those of the original have them too, or the beats of a side's bars are not known (NaN).
+    Undefined (NaN) where those of the original have them too, or are not known (NaN).
     """
-    if np.isnan(reference_beats) or np.isnan(estimate_beats):
-        return _unknown("metre_change", "how many beats a bar has is not known of a side")
+    if np.isnan(reference_beats):
+        return _unknown("metre_change", "how many beats a bar of the original has is not known")
     requested = float(reference_beats != target.amount)
     return _change("metre_change", requested, float(estimate_beats == target.amount))
 
@@ -221,12 +226,15 @@ def _edit_distance(first: Sequence[str], second: Sequence[str]) -> int:
 def instrument_change(reference: Collection[int], estimate: Collection[int], target: EditTarget) -> Change:
     """Return 1 where an instrument came or went as was asked, else 0.
 
-    Sides are the programs of General MIDI that play a note. Undefined (NaN) where the original had the instrument that
-    is to be added, or had not the one that is to be removed.
+    Sides are the programs of General MIDI that play a note; an edit in which none plays reached nothing. Undefined
+    (NaN) where those of the original are not known, it had the instrument that is to be added, or had not the one that
+    is to be removed.
     """
+    if not reference:
+        return _unknown("instrument_change", "the original names no instruments")
     had, has = (any(program in target.programs for program in side) for side in (reference, estimate))
     is_wanted = target.kind == "instrument_added"
-    return _change("instrument_change", float(had != is_wanted), float(has == is_wanted))
+    return _change("instrument_change", float(had != is_wanted), float(bool(estimate) and has == is_wanted))
 
 
 def _change(name: str, requested: float, measured: float) -> Change:

@@ -101,13 +101,12 @@ def measured(value: Audio | Score, source: Source, kinds: Collection[str]) -> Me
         programs = frozenset(value.programs[voice] for voice in np.unique(value.notes["voice"]) if value.programs)
         bar_beats = _bar_beats(value)
     else:
+        unheard = "instruments are not heard in recordings; compare scores"
+        unknown |= dict.fromkeys(("instrument_added", "instrument_removed"), unheard)
         if "metre" in kinds and features.beats is not None and features.chroma is not None:
             bar_beats = beats_of_a_bar(features.beats, features.chroma)
         if "loudness" in kinds:
             lufs = _loudness(value, unknown)
-    if not programs:
-        reason = "the score names no programs" if isinstance(value, Score) else "no instrument is told by ear here"
-        unknown |= dict.fromkeys(("instrument_added", "instrument_removed"), reason)
     return Measured(features, source.modality, source.content, lufs, bar_beats, programs, unknown)
 
 
@@ -137,13 +136,15 @@ def score_targets(reference: Measured, estimate: Measured, targets: Sequence[Edi
         nowhere = Change(float("nan"), float("nan"))
         if reason := reference.lacks(target.kind) or estimate.unknown.get(target.kind, ""):
             scores[target.kind] = TargetScore(float("nan"), "cannot be told", nowhere, reason)
-        elif reason := estimate.lacks(target.kind):  # what is not there has not reached anything
+        elif reason := estimate.lacks(target.kind) or ("nothing sounds" if estimate.features.silent else ""):
+            # what is not there has not reached anything, a silence of the right length neither
             scores[target.kind] = TargetScore(0.0, "not done", nowhere, f"estimate: {reason}")
         else:
             with warnings.catch_warnings(record=True) as caught:
                 warnings.simplefilter("always", UndefinedMetricWarning)
                 change = _change(reference, estimate, target)
-            reason = "; ".join(str(warning.message) for warning in caught)
+            undefined = (warning for warning in caught if issubclass(warning.category, UndefinedMetricWarning))
+            reason = "; ".join(str(warning.message) for warning in undefined)
             is_read = reference.modality == "symbolic" and target.kind not in metrics.ANALYSED
             verdict = metrics.verdict(change, metrics.SCORE_BAND if is_read else metrics.ERROR_BANDS[target.kind])
             scores[target.kind] = TargetScore(metrics.success(change), verdict, change, reason)
@@ -218,6 +219,8 @@ def evaluate_edit_success(
         Targets that are none, pairs without a target, a recording beside a score, or a source of another type.
     UnreadableFileError, FileTooLargeError, InvalidAudioError
         What is wrong with a file; names its place.
+    MissingBackendError, BackendError
+        An extractor needs a package that is not installed, or failed.
 
     Warns
     -----

@@ -15,7 +15,7 @@ from music_evals.annotations import Score
 from music_evals.audio.rendering import render_additive
 from music_evals.benchmark.load import load_results
 from music_evals.benchmark.records import read_records
-from music_evals.benchmark.tasks.preservation.pairs import CEILING, UNRELATED
+from music_evals.benchmark.tasks.preservation.pairs import CEILING, UNRELATED, pairs_in_manifest
 from music_evals.errors import InvalidInputError, UnknownNameError
 from music_evals.symbolic.midi import save_midi
 from music_evals.symbolic.notes import make_notes
@@ -82,6 +82,14 @@ def test_who_does_what_is_asked_stands_above_who_returns_the_input(run: Path) ->
     assert (scores["lazy"]["edit_success"]["n_defined"], scores["lazy"]["edit_success"]["n"]) == (2, 3)
 
 
+def test_a_board_takes_the_results(run: Path, tmp_path: Path) -> None:
+    board = str(tmp_path / "board")
+    assert cli.main(["leaderboard", "add", str(run), "--board", board]) == 0
+    assert cli.main(["leaderboard", "build", "--board", board, "--out", str(tmp_path / "tables")]) == 0
+    tables = "".join(path.read_text() for path in (tmp_path / "tables").rglob("*.csv"))
+    assert "mover" in tables
+
+
 def test_the_controls_are_asked_for_the_same(run: Path) -> None:
     """The same music is at 0, whatever it preserves, and no contestant."""
     loaded = load_results(run)
@@ -142,7 +150,8 @@ def test_a_row_with_other_targets_is_named(
     code = cli.main(["preserve", "--manifest", str(manifest(tmp_path, rows)), "--out", str(tmp_path / "out"), *OPTIONS])
     assert code == 2
     assert "row 1" in capsys.readouterr().err
-    assert error
+    with pytest.raises(error):
+        pairs_in_manifest(tmp_path / "pairs.jsonl")
 
 
 def test_edit_hands_its_targets_on(tmp_path: Path) -> None:
