@@ -40,6 +40,7 @@ for _variable in ("HF_DATASETS_CACHE", "HF_METRICS_CACHE", "HF_EVALUATE_CACHE", 
 import hypothesis  # noqa: E402  (after the environment)
 import numpy as np  # noqa: E402
 import pytest  # noqa: E402
+from tests.conformance.rules import CORE_ALONE  # noqa: E402
 
 hypothesis.settings.register_profile("dev", max_examples=25, deadline=None)
 hypothesis.settings.register_profile("ci", max_examples=25, deadline=None, derandomize=True, print_blob=True)
@@ -49,10 +50,6 @@ hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci" if os
 
 REQUIRED = os.environ.get("MUSIC_EVALS_REQUIRE", "").split(",")
 """System packages whose tests must not skip: CI has installed them."""
-
-
-CORE_ALONE = bool(os.environ.get("MUSIC_EVALS_CORE_ALONE"))
-"""No extra is installed: a test that needs one skips. Set by `.ci/run lowest`, nowhere else."""
 
 
 UNTIL = float(os.environ.get("MUSIC_EVALS_TESTS_UNTIL", "inf"))
