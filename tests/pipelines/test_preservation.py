@@ -156,7 +156,7 @@ def test_an_estimate_without_a_sound_scores_as_low_as_can_be(variant: str) -> No
     music, nothing = score_features(score), score_features(Score(make_notes([], [], []), 480))
     found = compare(music, nothing, companions=True, variant=variant)
     of_sound = {name for name, value in found.items() if math.isnan(value.value)}
-    features = {feature for name in of_sound for feature in features_of(name, variant)}
+    features = {feature for name in of_sound - {"tuning_cents"} for feature in features_of(name, variant)}
     assert features == {"key", "beats", "segments", "structure"}  # no key, no tempo, no form
     assert of_sound.isdisjoint({"beat_f_measure", "information_gain"})
     low = {name: value.value for name, value in found.items() if name not in of_sound}

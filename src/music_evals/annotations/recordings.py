@@ -98,11 +98,15 @@ class Key(_Annotation):
     confidence
         How far the key stands out from the others, 0..2, higher is surer; NaN where the source does not say. Of
         `estimate_key` the correlation of its profile less that of the next best key. Keys are equal whatever it is.
+    tuning
+        By how much the pitch classes lie above those of A4 = 440 Hz, in semitones, -0.5..0.5; 0 where the source does
+        not say. Two sides of a pair are compared in one tuning: `metrics.tuning`.
     """
 
     tonic: int
     mode: str
     confidence: float = dataclasses.field(default=float("nan"), compare=False)
+    tuning: float = dataclasses.field(default=0.0, compare=False)
 
     def __post_init__(self) -> None:
         if self.confidence < 0 or self.confidence > 2:
@@ -111,6 +115,7 @@ class Key(_Annotation):
             raise InvalidAnnotationError(
                 f"expected a tonic 0..11 and 'major' or 'minor', got {self.tonic!r} and {self.mode!r}"
             )
+        _check_tuning(self.tuning)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -123,13 +128,17 @@ class Chords(_Annotation):
         Start and end of each, shape (n, 2); each starts where the one before ends.
     labels
         In Harte syntax, one an interval.
+    tuning
+        As of a `Key`.
     """
 
     intervals_sec: FloatArray
     labels: tuple[str, ...]
+    tuning: float = 0.0
 
     def __post_init__(self) -> None:
         _check_partition(self.intervals_sec, self.labels, "chords")
+        _check_tuning(self.tuning)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -238,9 +247,17 @@ class Chroma(_Frames):
         Shape (12, n_frames), >= 0, row 0 = C. A silent frame is all zero.
     hop_sec
         Seconds between frames.
+    tuning
+        As of a `Key`.
     """
 
+    tuning: float = 0.0
+
     _rows = 12
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _check_tuning(self.tuning)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -315,6 +332,11 @@ FEATURES: dict[str, type[_Annotation]] = {
     "timbre": TimbreFrames,
 }
 """Feature -> type of its annotation."""
+
+
+def _check_tuning(semitones: float) -> None:
+    if not -0.5 <= semitones <= 0.5:
+        raise InvalidAnnotationError(f"a tuning must lie in -0.5..0.5 semitones, got {semitones}")
 
 
 def _check_vector(values: FloatArray, noun: str) -> None:

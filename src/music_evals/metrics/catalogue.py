@@ -202,11 +202,11 @@ _music = functools.partial(_auxiliary, paper="vishe2025musecpbench")
 PRESERVATION_METRICS: Final = block(
     _music(
         "circle_of_fifths_distance", "Circle-of-fifths distance", "harmony", direction="lower", features=("key",),
-        chance=0.44, definition=2,
+        chance=0.44, definition=3,
     ),
-    _music("major_minor_score", "Major-minor score", "harmony", features=("chords",), chance=0.06, definition=2),
+    _music("major_minor_score", "Major-minor score", "harmony", features=("chords",), chance=0.06, definition=3),
     _music(
-        "chroma_dtw_similarity", "Chroma DTW similarity", "harmony", features=("chroma",), chance=0.30, definition=2,
+        "chroma_dtw_similarity", "Chroma DTW similarity", "harmony", features=("chroma",), chance=0.30, definition=3,
     ),
     _music(
         "delta_bpm", "Delta BPM", "rhythm", high=_INF, direction="lower", unit="BPM", features=("beats",),
@@ -254,13 +254,17 @@ AUXILIARY: Final = block(
     ),
     _auxiliary(
         "chroma_dtw_centred", "Chroma DTW, centred", "harmony", low=-1.0, features=("chroma",), chance=0.26,
-        definition=2,
+        definition=3,
         description="Chroma DTW by correlation: frames of 0.19 s less their mean, warped by at most 10 %.",
     ),
     _auxiliary(
         "chroma_dtw_centred_transposed", "Chroma DTW, centred, any transposition", "harmony", low=-1.0,
         features=("chroma",), chance=0.56, definition=2,
         description="The same, with the prediction rotated to the transposition that fits best.",
+    ),
+    _auxiliary(
+        "tuning_cents", "Tuning difference", "harmony", low=-50.0, high=50.0, direction="zero", unit="cents",
+        features=("chroma",), description="How much higher the prediction is tuned, whole semitones taken away.",
     ),
     _signed(
         "tempo_log2", "Tempo change, octaves folded", low=-0.5, high=0.5, definition=2,
@@ -331,14 +335,7 @@ LYRIC_SCORES: Final = block(
     _points("lyric_word", "Word", high=MAXIMUM["word"]),
     _points("lyric_rhyme", "Rhyming fitting accuracy", high=MAXIMUM["rhyme"]),
     _points("lyric_reward", "Proportion reasonableness", high=MAXIMUM["reward"]),
-    _points(
-        "lyric_structure_corrected",
-        "Lyric structure, corrected",
-        facet="lyrics, corrected",
-        high=100.0,
-        paper="",
-        heading="Lyric structure, corrected",
-    ),
+    _points("lyric_structure_corrected", "Lyric structure, corrected", facet="lyrics, corrected", high=100.0, paper=""),
 )
 """Points of structured lyrics: the total, then its levels, with the titles of MuChin's table 1; and the total of the
 corrected variant, which stands beside them whatever the variant."""
@@ -439,24 +436,12 @@ EDITING_SCORES: Final = block(
 
 CATALOGUE: Final[Mapping[str, Metric]] = MappingProxyType(
     {
-        **INPAINTING_METRICS,
-        **INPAINTING_EXTENSIONS,
-        **LIKELIHOODS,
-        **PRESERVATION_METRICS,
-        **RELEASE_SCORES,
-        **AUXILIARY,
-        **SUCCESS_SCORES,
-        **LYRIC_SCORES,
-        **LYRIC_CONTENT,
-        **DESCRIPTION_SCORES,
-        **CELL_SCORES,
-        **HIDDEN_CELL_SCORES,
-        **STYLE_SCORES,
-        **MELODY_SCORES,
-        **EFFORT_RATIOS,
-        **EDITING_SCORES,
+        **INPAINTING_METRICS, **INPAINTING_EXTENSIONS, **LIKELIHOODS,
+        **PRESERVATION_METRICS, **RELEASE_SCORES, **AUXILIARY, **SUCCESS_SCORES,
+        **LYRIC_SCORES, **LYRIC_CONTENT, **DESCRIPTION_SCORES,
+        **CELL_SCORES, **HIDDEN_CELL_SCORES, **STYLE_SCORES, **MELODY_SCORES, **EFFORT_RATIOS, **EDITING_SCORES,
     }
-)
+)  # fmt: skip
 """All blocks together."""
 
 

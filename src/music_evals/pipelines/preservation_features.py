@@ -64,6 +64,7 @@ _NAMED: Final[Mapping[str, _Measure]] = MappingProxyType(
         "beat_f_measure_aligned": _Measure("rhythm", "beat_f_measure", {"align": "offset"}),
         "information_gain_aligned": _Measure("rhythm", "information_gain", {"align": "offset"}),
         "boundary_f_measure_3s": _Measure("structure", "boundary_f_measure", {"window_sec": 3.0}),
+        "tuning_cents": _Measure("tuning", "tuning_cents", {}),
     }
 )  # fmt: skip
 """Scores that are another function with options; every other one is the function of its name in its facet's module."""

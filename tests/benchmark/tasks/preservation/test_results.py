@@ -104,7 +104,7 @@ def test_results_of_an_older_definition_are_labelled() -> None:
     assert old["scales"]["chroma_dtw_similarity"]["definition"] == 1
     assert "Chroma DTW similarity, definition 1" in text_report(old)
     new = results_of([{**header, **definitions_of(header)}, *swapped[1:]])
-    assert new["definitions"] == {METRICS[0]: 2, "chroma_dtw_similarity": 2}
+    assert new["definitions"] == {METRICS[0]: 3, "chroma_dtw_similarity": 3}
     assert new["scales"]["chroma_dtw_similarity"]["title"] == "Chroma DTW similarity"
     official = results_of([{**header, "variant": "official"}, *swapped[1:]])
     assert official["scales"]["chroma_dtw_similarity"]["title"] == "Chroma DTW similarity"
@@ -112,7 +112,7 @@ def test_results_of_an_older_definition_are_labelled() -> None:
 
 def test_a_run_is_not_resumed_by_another_definition() -> None:
     header = {"variant": "corrected", "metrics": ["chroma_dtw_similarity", "delta_bpm"], "companions": []}
-    with pytest.raises(CorruptRecordsError, match=r"chroma_dtw_similarity was 'absent' and is now 2.*another folder"):
+    with pytest.raises(CorruptRecordsError, match=r"chroma_dtw_similarity was 'absent' and is now 3.*another folder"):
         check_same_run(header, {**header, **definitions_of(header)}, Path("records"))
     assert definitions_of({**header, "variant": "official"}) == {}
     assert definitions_of({**header, "variant": "paper"}) == definitions_of(header)
