@@ -68,6 +68,11 @@ class Beats(_Annotation):
         Evidence: the stretch that beats may lie in, shape (2,).
     pulse
         Evidence: how much the onsets recur after each of a row of lags, shape (n_lags,).
+    onsets
+        Evidence: how strong the onsets are, at regular times from 0 on, >= 0, shape (n_frames,). From it
+        `metrics.rhythm.swing_ratio` reads what happens between beats.
+    onset_rate_hz
+        Values of `onsets` a second; NaN where there are none.
     """
 
     times_sec: FloatArray
@@ -75,6 +80,8 @@ class Beats(_Annotation):
     log_odds: npt.NDArray[np.floating[Any]] = dataclasses.field(default_factory=lambda: np.zeros(0))
     span_sec: FloatArray = dataclasses.field(default_factory=lambda: np.zeros(0))
     pulse: FloatArray = dataclasses.field(default_factory=lambda: np.zeros(0))
+    onsets: npt.NDArray[np.floating[Any]] = dataclasses.field(default_factory=lambda: np.zeros(0))
+    onset_rate_hz: float = float("nan")
 
     def __post_init__(self) -> None:
         for name in ("log_odds", "span_sec", "pulse"):

@@ -287,6 +287,9 @@ AUXILIARY: Final = block(
         description="That offset in seconds, within a beat; above 0 the prediction is late.",
     ),
     _auxiliary(
+        "swing_ratio", "Swing ratio", "rhythm", high=1.5, direction="lower", unit="octaves", features=("beats",)
+    ),
+    _auxiliary(
         "boundary_f_measure_3s", "Boundary F, 3 s", "structure", features=("segments",), chance=0.70, definition=2,
         description="Boundary F-measure with a window of 3 s.",
     ),
