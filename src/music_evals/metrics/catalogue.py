@@ -314,7 +314,9 @@ AUXILIARY: Final = block(
 )  # fmt: skip
 """Auxiliary metrics: reported beside the eleven, never mixed into them."""
 
-SHOWN_AUXILIARY: Final = ("ssm_correlation", "raw_pitch_accuracy", "melody_contour_accuracy", "interval_lcs")
+SHOWN_AUXILIARY: Final = (
+    "swing_ratio", "ssm_correlation", "raw_pitch_accuracy", "melody_contour_accuracy", "interval_lcs",
+)  # fmt: skip
 """Auxiliary metrics that a run shows by default: the eleven hardly see which pitch sounds when, and form only as far as
 sections are found. Each has a module of its own."""
 

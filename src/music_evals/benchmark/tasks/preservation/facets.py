@@ -1,9 +1,10 @@
 """What readers can hold: one score a facet, 0 at unrelated music and 1 at the same music of the user's own corpus.
 
 A facet is the mean of the positions of its metrics between the two controls of the run (`stats.calibration`), so that
-it follows from the means in the tables. The metrics are those of the run without auxiliary ones; one whose controls
-overlap or lie next to each other is left out of it for all systems, and named. There is no score over facets unless it
-is asked for: `grade`.
+it follows from the means in the tables. The metrics are those of the run, and of its auxiliary ones those of `BESIDE`;
+one whose controls overlap or lie next to each other is left out of it for all systems, and named, and so are those
+of `NOT_COUNTED`, and sections where most of the music cannot be cut. There is no score over facets unless it is asked
+for: `grade`. Variants of the authors have their own metrics alone.
 
 Beside it stands what the controls of this very run say of its scores: how far from their ends unrelated music and the
 same music lie, and how many of the unrelated pairs share key or tempo.
@@ -25,11 +26,24 @@ from music_evals.benchmark.tasks.preservation.controls import shares_key, shares
 from music_evals.benchmark.tasks.preservation.pairs import CEILING, CONTROLS, UNRELATED
 from music_evals.deprecation import renamed_options
 from music_evals.metrics.catalogue import CATALOGUE, Metric
+from music_evals.pipelines.preservation import SURE_SECTIONS_SEC
 from music_evals.stats.calibration import LEAST_AUC, Clustered, Position, combined_positions, separation
 
 __all__ = [
-    "FAR_FROM_WORST", "LEAST_GAP", "NEAR_BEST", "both_groups", "describe_controls", "facets", "grade", "on_shared"
+    "BESIDE", "FAR_FROM_WORST", "LEAST_GAP", "NEAR_BEST", "NOT_COUNTED", "both_groups", "describe_controls", "facets",
+    "grade", "on_shared",
 ]  # fmt: skip
+
+BESIDE = ("swing_ratio", "ssm_correlation", "melody_contour_accuracy", "timbre_similarity")
+"""Auxiliary metrics that count in their facet where a run has them, for what its other metrics do not hear: eighths
+that swing, form where no sections are found, a lead that is taken out, and timbre."""
+
+NOT_COUNTED = {"voicing_recall": "on recordings that nothing was chosen on its AUC is 0.87, where 0.93 was hoped for"}
+"""Metrics that do not count in their facet, and why."""
+
+SECTIONS = ("segment_ari", "boundary_f_measure")
+"""They count only where at least half of the originals can be cut: `SURE_SECTIONS_SEC` long, with sections of two
+kinds. Elsewhere the correlation of self-similarity carries the facet, if the run has it."""
 
 FAR_FROM_WORST, NEAR_BEST = 0.5, 0.9
 """Shares of the range of a score: unrelated music above the first, and the same music below the second, are named."""
@@ -88,12 +102,13 @@ def both_groups(score_table: ScoreTable) -> npt.NDArray[np.int64]:
 
 @dataclasses.dataclass(frozen=True)
 class _Calibrated:
-    """Metrics with their facets, the controls, how well each metric tells them apart, and how far they lie apart."""
+    """Metrics with their facets, the controls, how well each metric tells them apart, and which do not count."""
 
     scales: Mapping[str, Metric]
     same: Clustered
     unrelated: Clustered
     apart: Mapping[str, float]
+    barred: Mapping[str, str]  # metrics that do not count whatever the controls say -> why
 
     @functools.cached_property
     def gaps(self) -> dict[str, float]:
@@ -106,7 +121,8 @@ class _Calibrated:
 
     @functools.cached_property
     def used(self) -> list[str]:
-        return [name for name, chance in self.apart.items() if chance >= LEAST_AUC and self.gaps[name] >= LEAST_GAP]
+        counted = {name: chance for name, chance in self.apart.items() if name not in self.barred}
+        return [name for name, chance in counted.items() if chance >= LEAST_AUC and self.gaps[name] >= LEAST_GAP]
 
     @property
     def by_facet(self) -> dict[str, list[str]]:
@@ -208,7 +224,9 @@ def grade(score_table: ScoreTable, *, confidence: float = 0.95) -> dict[str, Pos
 def _calibrated(score_table: ScoreTable) -> _Calibrated | None:
     if not {CEILING, UNRELATED} <= set(score_table.controls):
         return None
-    every = {name: CATALOGUE[name] for name in score_table.header["metrics"]}
+    is_ours = score_table.header["variant"] == "corrected"
+    beside = [name for name in score_table.header["companions"] if is_ours and name in BESIDE]
+    every = {name: CATALOGUE[name] for name in (*score_table.header["metrics"], *beside)}
     scales = {name: scale for name, scale in every.items() if scale.direction in {"higher", "lower"}}
     if not scales:
         return None  # no score has a better side
@@ -219,8 +237,27 @@ def _calibrated(score_table: ScoreTable) -> _Calibrated | None:
         for place, (name, scale) in enumerate(scales.items())
     }
     return _Calibrated(
-        scales, Clustered(values[0], same.codes("group")), Clustered(values[1], both_groups(score_table)), apart
+        scales,
+        Clustered(values[0], same.codes("group")),
+        Clustered(values[1], both_groups(score_table)),
+        apart,
+        _barred(score_table, same, beside) if is_ours else {},
     )
+
+
+def _barred(score_table: ScoreTable, same: ScoreTable, beside: Sequence[str]) -> dict[str, str]:
+    """Return the metrics that do not count, and why."""
+    originals = [score_table.outlines.get(content) for content in {pair["reference"]["content"] for pair in same}]
+    cut = [
+        outline["duration_sec"] >= SURE_SECTIONS_SEC and len({label for *_, label in outline.get("segments", ())}) > 1
+        for outline in originals
+        if outline is not None
+    ]
+    barred = dict(NOT_COUNTED)
+    if "ssm_correlation" in beside and 2 * sum(cut) < len(cut):
+        why = f"{len(cut) - sum(cut)} of {len(cut)} originals are too short or too even to be cut"
+        barred |= dict.fromkeys(SECTIONS, why)
+    return barred
 
 
 def _clustered(pairs: ScoreTable, held: _Calibrated) -> Clustered:
@@ -273,9 +310,12 @@ def _share(mean: float, scale: Metric) -> float:
 def _on_facets(held: _Calibrated, scores: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> Iterator[str]:
     """Yield which metrics and scores the summary does without."""
     dropped = []
+    barred = [f"{held.scales[name].heading} ({why})" for name, why in held.barred.items() if name in held.scales]
+    if barred:
+        yield f"not in the summary by facet: {', '.join(barred)}"
     for name, auc in held.apart.items():
         why = f"AUC {auc:.2f}" if auc < LEAST_AUC else f"means {100 * held.gaps[name]:.0f} % of its range apart"
-        if name not in held.used:
+        if name not in held.used and name not in held.barred:
             dropped.append(f"{held.scales[name].heading} ({'too few' if np.isnan(auc) else why})")
     if dropped:
         yield (
