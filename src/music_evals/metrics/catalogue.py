@@ -212,8 +212,8 @@ PRESERVATION_METRICS: Final = block(
         "delta_bpm", "Delta BPM", "rhythm", high=_INF, direction="lower", unit="BPM", features=("beats",),
         chance=24.4, definition=2,
     ),
-    _music("beat_f_measure", "Beat F-measure", "rhythm", features=("beats",), chance=0.30, definition=2),
-    _music("information_gain", "Information gain", "rhythm", features=("beats",), chance=0.16, definition=2),
+    _music("beat_f_measure", "Beat F-measure", "rhythm", features=("beats",), chance=0.30, definition=3),
+    _music("information_gain", "Information gain", "rhythm", features=("beats",), chance=0.16, definition=3),
     _music("segment_ari", "Segment ARI", "structure", low=-1.0, features=("segments",), chance=0.36, definition=2),
     _music(
         "boundary_f_measure", "Boundary F-measure", "structure", heading="Boundary F, 0.5 s", features=("segments",),
@@ -275,15 +275,15 @@ AUXILIARY: Final = block(
         description="The octaves that were taken away: 1 where twice as many beats are counted.",
     ),
     _auxiliary(
-        "beat_f_measure_aligned", "Beat F-measure, aligned", "rhythm", features=("beats",), definition=2,
+        "beat_f_measure_aligned", "Beat F-measure, aligned", "rhythm", features=("beats",), definition=3,
         description="Beat F-measure after one offset is taken away.",
     ),
     _auxiliary(
-        "information_gain_aligned", "Information gain, aligned", "rhythm", features=("beats",), definition=2,
+        "information_gain_aligned", "Information gain, aligned", "rhythm", features=("beats",), definition=3,
         description="Information gain after one offset is taken away.",
     ),
     _signed(
-        "beat_offset_sec", "Beat offset, s", unit="s", definition=2,
+        "beat_offset_sec", "Beat offset, s", unit="s", definition=3,
         description="That offset in seconds, within a beat; above 0 the prediction is late.",
     ),
     _auxiliary(

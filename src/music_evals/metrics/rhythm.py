@@ -13,8 +13,8 @@ change of tempo from one of metrical level, `beat_offset_sec`, by which ``align=
 Variants
 --------
 ``corrected`` is ours, ``official`` the authors' code stage by stage. The paper's text settles none of the cases below,
-so ``paper`` equals ``corrected`` throughout; pipelines count both recordings of a pair at one metrical level for
-``corrected`` alone (`audio.tempo_levels`).
+so ``paper`` equals ``corrected`` throughout; pipelines count both recordings of a pair at one metrical level and, where
+the evidence is equal, at one phase, for ``corrected`` alone (`audio.tempo_levels`).
 
 ========================  ==============================================  ==========================================
 Case                      ``corrected``, ``paper``                        ``official``

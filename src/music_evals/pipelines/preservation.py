@@ -26,7 +26,7 @@ from music_evals.annotations import Beats, Chords, Chroma, F0Track, Features, Me
 from music_evals.audio.io import SAMPLE_RATE, Audio, AudioPolicy
 from music_evals.audio.spectra import HOP_LENGTH
 from music_evals.audio.store import FeatureStore
-from music_evals.audio.tempo_levels import share_level
+from music_evals.audio.tempo_levels import share_level, share_phase
 from music_evals.deprecation import module_getattr
 from music_evals.errors import (
     InvalidInputError,
@@ -370,18 +370,22 @@ def _pair_up(
 def _at_one_level(
     reference: Features, estimate: Features, settings: Settings
 ) -> tuple[Features, Features, tuple[str, ...]]:
-    """Return features with the beats of both sides at one metrical level, if `corrected`, and remarks on new counts."""
+    """Return features with the beats of both sides at one level and phase, if `corrected`, and remarks on it."""
     if settings.variant != "corrected" or reference.beats is None or estimate.beats is None:
         return reference, estimate, ()
     notes = []
     old = reference.beats, estimate.beats
-    new = share_level(*old)
-    for side, before, after in zip(("reference", "prediction"), old, new, strict=True):
+    at_level = share_level(*old)
+    new = share_phase(*at_level)
+    for side, before, after in zip(("reference", "prediction"), old, at_level, strict=True):
         if after is not before:
             notes.append(
                 f"{side}: beats counted at {after.bpm:.0f} a minute, not {before.bpm:.0f}: the onsets of both "
                 "recordings say by how much one is faster, and the tempi that were found contradict them"
             )
+    for side, before, after in zip(("reference", "prediction"), at_level, new, strict=True):
+        if after is not before:
+            notes.append(f"{side}: beats counted where those of the other side are: the evidence for both is equal")
     first, second = dataclasses.replace(reference, beats=new[0]), dataclasses.replace(estimate, beats=new[1])
     return first, second, tuple(notes)
 

@@ -38,7 +38,9 @@ BESIDE = ("swing_ratio", "ssm_correlation", "melody_contour_accuracy", "timbre_s
 """Auxiliary metrics that count in their facet where a run has them, for what its other metrics do not hear: eighths
 that swing, form where no sections are found, a lead that is taken out, and timbre."""
 
-NOT_COUNTED = {"voicing_recall": "of renders that nothing was chosen on its AUC is 0.90, and unrelated music scores 0.87"}
+NOT_COUNTED = {
+    "voicing_recall": "of renders that nothing was chosen on its AUC is 0.90, and unrelated music scores 0.87"
+}
 """Metrics that do not count in their facet, and why."""
 
 SECTIONS = ("segment_ari", "boundary_f_measure")
