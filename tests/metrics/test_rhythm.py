@@ -163,6 +163,17 @@ def test_no_offset_on_a_grid_hits_more(first: list[float], second: list[float]) 
     assert aligned >= rhythm.beat_f_measure(reference, estimate)
 
 
+@pytest.mark.parametrize("n", [2, 6, 30, 60])
+def test_the_information_gain_of_beats_at_random(n: int, rng: np.random.Generator) -> None:
+    """The mean over draws of n errors in the bins."""
+    counts = np.stack([np.bincount(rng.integers(rhythm.BINS, size=n), minlength=rhythm.BINS) for _ in range(2000)])
+    shares = counts / n
+    entropy = -(shares * np.log2(np.where(counts, shares, 1))).sum(axis=1).mean()
+    expected = 1 - entropy / np.log2(rhythm.BINS)
+    assert rhythm.information_gain_of_chance(n) == pytest.approx(expected, abs=0.01)
+    assert math.isnan(rhythm.information_gain_of_chance(1))
+
+
 RATE = 86.0
 
 

@@ -54,6 +54,7 @@ __all__ = [
     "beat_offset_sec",
     "delta_bpm",
     "information_gain",
+    "information_gain_of_chance",
     "swing_ratio",
     "tempo_log2",
     "tempo_octave",
@@ -264,6 +265,21 @@ def information_gain(
 
     score = float(gain(first, second, bins=BINS))
     return score if variant in OF_AUTHORS else max(0.0, score)  # a uniform histogram may come out at -1e-16
+
+
+def information_gain_of_chance(n_beats: int) -> float:
+    """Return the `information_gain` that beats have on average if their errors fall anywhere.
+
+    With n errors in K = 41 bins alike, the number in a bin is binomial, and the expectation of the entropy in bits is
+    -K sum_k P(k) (k / n) log2(k / n). In [0, 1]: 0.82 for two beats, 0.54 for six, 0.10 for sixty. Below two beats NaN.
+    """
+    if n_beats < 2:
+        return float("nan")
+    from scipy.stats import binom
+
+    counts = np.arange(1, n_beats + 1)
+    entropy = -BINS * float(np.sum(binom.pmf(counts, n_beats, 1 / BINS) * counts / n_beats * np.log2(counts / n_beats)))
+    return 1 - entropy / float(np.log2(BINS))
 
 
 def beat_offset_sec(
