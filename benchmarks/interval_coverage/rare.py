@@ -1,7 +1,7 @@
 """Worlds of errors that are rare, large and one-sided: as an extractor makes them that fails on a few recordings.
 
-`measured` resamples the recordings of `benchmarks/preservation_validity/real_scores.csv`, `made_up` makes a share of all
-clusters fail. Both give means of clusters and what `music_evals` says of those that a sample may lack.
+`measured` draws whole sources out of `benchmarks/preservation_validity/real_scores.csv`; in `made_up` a share of all
+clusters fails. Both say what the package reckons with of clusters that a sample lacks.
 """
 
 from __future__ import annotations

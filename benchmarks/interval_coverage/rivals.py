@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import numpy.typing as npt
 import scipy.stats
-
 from benchmarks.interval_coverage.worlds import World
 
 from music_evals.stats.intervals import Range, interval_of_totals, weights_of_clusters

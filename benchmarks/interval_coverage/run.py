@@ -267,7 +267,8 @@ def text(rows: Sequence[Found]) -> str:
     parts += ["### Rare, large errors", _rare_text(rows)]
     parts += ["### Rare, large errors: scores of recordings under edits that leave the music as it is"]
     parts += [_measured_text(rows), "### Differences of means where one side alone has rare, large errors"]
-    parts += [_markdown([["effective clusters, from", "least coverage"], ["---:", "---:"], *rare_cells(rows)])]
+    cells = [[str(least), f"{coverage:.2f}"] for least, coverage in rare_differences(rows)]
+    parts += [_markdown([["effective clusters, from", "least coverage"], ["---:", "---:"], *cells])]
     titles = {"mean": "Means", "divergence": "Divergences", "difference": "Differences of two systems' divergences"}
     for kind, title in titles.items():
         for n_clusters in SHOWN:
@@ -299,21 +300,13 @@ def _bands_text(rows: Sequence[Found]) -> str:
     return _markdown(lines)
 
 
-def rare_cells(rows: Sequence[Found]) -> list[list[str]]:
-    """Return the cells of `rare_differences`."""
-    return [[str(least), f"{coverage:.2f}"] for least, coverage in rare_differences(rows)]
-
-
 def _rare_text(rows: Sequence[Found]) -> str:
     """Return coverage and median widths in the worlds that are made up."""
     names = ("spread alone", "chosen", "Learned-Miller, Thomas", "betting")
     head = ["sizes", "clusters", "effective", "world", *names, *(f"width: {name}" for name in names)]
     lines = [head, ["---", "---:", "---:", "---", *("---:" for _ in head[4:])]]
-    wanted = [
-        row
-        for row in rows
-        if row.kind == "rare" and row.sizes != MEASURED and row.confidence == CONFIDENCE and row.n_clusters in RARE_SHOWN
-    ]
+    made_up = [row for row in rows if row.kind == "rare" and row.sizes != MEASURED and row.n_clusters in RARE_SHOWN]
+    wanted = [row for row in made_up if row.confidence == CONFIDENCE]
     for sizes, n_clusters, world in dict.fromkeys((row.sizes, row.n_clusters, row.world) for row in wanted):
         held = {row.estimator: row for row in wanted if row[1:4] == (sizes, world, n_clusters)}
         cells = [f"{held[name].coverage:.3f}" if name in held else "" for name in names]
@@ -324,7 +317,7 @@ def _rare_text(rows: Sequence[Found]) -> str:
 
 def _measured_text(rows: Sequence[Found]) -> str:
     """Return, over the edits of each score, the least coverage, the width and how it compares."""
-    head = ["score", "sources", "edits", "least: spread alone", "least: chosen", "width", "width: chosen / spread alone"]
+    head = ["score", "sources", "edits", "least: spread alone", "least: chosen", "width", "times as wide"]
     lines = [head, ["---", *("---:" for _ in head[1:])]]
     measured = [row for row in rows if row.sizes == MEASURED]
     for score, n in dict.fromkeys((row.world.split(",")[0], row.n_clusters) for row in measured):

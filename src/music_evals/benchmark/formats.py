@@ -117,11 +117,11 @@ def coverage_note(
             f"one may exist that is not among them, intervals of means held the truth {100 * UNEQUAL_COVERAGE:.0f} % "
             "of the time at worst, however many they were"
         )
-    metrics = [CATALOGUE[name] for name in compared if name in CATALOGUE]
-    if (effective := [effective for effective, _ in numbers if effective >= 1]) and any(m.unseen for m in metrics):
+    fails_rarely = any(CATALOGUE[name].unseen for name in compared if name in CATALOGUE)
+    if fails_rarely and (counts := [effective for effective, _ in numbers if effective >= 1]):
         notes.append(
             f"intervals of differences do not reckon with {groups} that are not among them: where one side alone "
-            f"fails wholly on 2 in a hundred or more, they held the truth {100 * rare_differences(min(effective)):.0f} "
+            f"fails wholly on 2 in a hundred or more, they held the truth {100 * rare_differences(min(counts)):.0f} "
             "% of the time at worst"
         )
     return "; ".join(notes)

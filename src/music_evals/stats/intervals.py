@@ -14,12 +14,12 @@ mean of its items, the estimate is the mean over items, sum(w_g y_g), and its re
    infinitely steep where 1 + a (g - a/6) = 0, so that there a hair's breadth of the data would move an end by several
    standard errors. His expansion is for small a, and says nothing of such a one. So a is held to where that number is
    at least `LEAST_CUBE`: at 95 % and many songs to ±0.39, where the far end lies 1.6 times as far as Student's.
-4. Songs that are not in the sample, where the caller says between which ends they may score (`unseen`). An error that is
-   large and rare is in few samples, and those without it have no spread that tells of it: up to here, the interval is
-   far too narrow then. With k effective songs, kinds of songs that make up a share s of all are missed with a
-   probability of (1 - s)^k, which is more than 1 - confidence up to s = 1 - (1 - confidence)^(1/k): about 3 / k at
-   95 %, the rule of three. So each end lies at least where the mean would be if that share of songs scored at that end
-   of what is given. The range must come from the score and not from the sample, which knows nothing of it.
+4. Songs that the sample lacks, where the caller says between which ends they may score (`unseen`). An error that is
+   rare is in few samples, and the others have no spread that tells of it: points 1 to 3 are far too narrow for them.
+   If a share s of all songs is of some kind, k effective songs hold none of it with a probability of (1 - s)^k, which
+   falls to 1 - confidence at s = 1 - (1 - confidence)^(1/k): about 3 / k at 95 %, the rule of three. So each end lies
+   at least where the mean would be if that share of songs scored at that end of what is given, which must come from the
+   score and not from the sample.
 
 All of it is arithmetic on the sum and the number of items of each song: nothing is drawn, and there is no seed.
 `benchmarks/interval_coverage` compares it with its rivals, and says how often each covers the truth.
@@ -265,7 +265,7 @@ def mean_intervals(
         ends, effective = [np.array([np.nan])] * 3, 0.0
         if n_defined:
             rows, clusters = (column, codes) if n_defined == len(column) else (column[defined], codes[defined])
-            *ends, effective = intervals_of_rows(rows[None], clusters, n_clusters, confidence, span, lacking)
+            *ends, effective = intervals_of_rows(rows[None], clusters, n_clusters, confidence, span, unseen=lacking)
         mean, low, high = (np.nan if np.isnan(end[0]) else float(end[0]) for end in ends)
         intervals.append(Interval(mean, low, high, len(column), n_defined, effective))
     return intervals
@@ -277,6 +277,7 @@ def intervals_of_rows(
     n_clusters: int,
     confidence: float,
     span: Range = (-np.inf, np.inf),
+    *,
     unseen: Range | None = None,
 ) -> tuple[Floats, Floats, Floats, float]:
     """Return mean, low and high of each row of defined values, shape (rows, n), and the effective number of clusters.
