@@ -63,7 +63,7 @@ def measured() -> list[World]:
     """Return a world for each score and each edit that preserves all, in which not all sources score the same."""
     with SCORES.open(encoding="utf-8", newline="") as file:
         rows = [row for row in csv.DictReader(file) if row["kind"] in PRESERVING]
-    names = [*PRESERVATION_METRICS, *SHOWN_AUXILIARY]
+    names = [name for name in (*PRESERVATION_METRICS, *SHOWN_AUXILIARY) if name in rows[0]]
     values: dict[tuple[str, str], dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     for row in rows:
         for name in names:

@@ -119,8 +119,7 @@ class Metric:
         object.__setattr__(self, "heading", self.heading or self.title)
         low = max(self.low, 0.0) if self.direction == "higher" else self.low  # a failure is no opposite
         high = self.high if math.isfinite(self.high) else self.chance
-        is_known = bool(self.features) and math.isfinite(low) and math.isfinite(high)
-        object.__setattr__(self, "unseen", (low, high) if is_known else None)
+        object.__setattr__(self, "unseen", (low, high) if self.features and math.isfinite(high - low) else None)
 
     @property
     def best(self) -> float:
