@@ -25,32 +25,11 @@ from music_evals.metrics.lyric_content import WORDS_OF_PEOPLE
 from music_evals.metrics.lyric_structure import MAXIMUM
 
 __all__ = [
-    "AUXILIARY",
-    "CATALOGUE",
-    "CELL_SCORES",
-    "DESCRIPTION_SCORES",
-    "DIRECTIONS",
-    "EDITING_SCORES",
-    "EFFORT_RATIOS",
-    "HIDDEN_CELL_SCORES",
-    "INPAINTING_EXTENSIONS",
-    "INPAINTING_METRICS",
-    "LIKELIHOODS",
-    "LYRIC_CONTENT",
-    "LYRIC_SCORES",
-    "MELODY_SCORES",
-    "PRESERVATION_METRICS",
-    "RELEASES",
-    "RELEASE_SCORES",
-    "SHOWN_AUXILIARY",
-    "STYLE_SCORES",
-    "SUCCESS_SCORES",
-    "Metric",
-    "block",
-    "features_of",
-    "metric_of",
-    "select_names",
-]
+    "AUXILIARY", "CATALOGUE", "CELL_SCORES", "DESCRIPTION_SCORES", "DIRECTIONS", "EDITING_SCORES", "EFFORT_RATIOS",
+    "HIDDEN_CELL_SCORES", "INPAINTING_EXTENSIONS", "INPAINTING_METRICS", "LIKELIHOODS", "LYRIC_CONTENT",
+    "LYRIC_SCORES", "MELODY_SCORES", "PRESERVATION_METRICS", "RELEASES", "RELEASE_SCORES", "SHOWN_AUXILIARY",
+    "STYLE_SCORES", "SUCCESS_SCORES", "Metric", "block", "features_of", "metric_of", "select_names",
+]  # fmt: skip
 
 DIRECTIONS: Final = ("higher", "lower", "zero", "none")
 """What is better of a score, see `Metric`."""
@@ -101,6 +80,10 @@ class Metric:
         never change; ``paper`` keeps its formulas, but its extractors are those of ``corrected``.
     description
         What it measures, in a phrase, where no card of its own says it.
+    unseen
+        Made of the others: between which ends a source may score that a sample lacks, for the interval of the mean. An
+        extractor hears nearly all recordings and fails at a few, whose scores are anything from best to worst: 0 is the
+        worst of a similarity, `chance` of a score without an upper end. None where no extractor is behind the score.
 
     Raises
     ------
@@ -123,6 +106,7 @@ class Metric:
     chance: float = math.nan
     definition: int = 1
     description: str = ""
+    unseen: tuple[float, float] | None = dataclasses.field(init=False, default=None)
 
     def __post_init__(self) -> None:
         is_known = self.direction in DIRECTIONS and self.kind in KINDS
@@ -133,6 +117,9 @@ class Metric:
                 f"{self.low:g} to {self.high:g} and {self.definition}"
             )
         object.__setattr__(self, "heading", self.heading or self.title)
+        low = max(self.low, 0.0) if self.direction == "higher" else self.low  # a failure is no opposite
+        high = self.high if math.isfinite(self.high) else self.chance
+        object.__setattr__(self, "unseen", (low, high) if self.features and math.isfinite(high - low) else None)
 
     @property
     def best(self) -> float:
