@@ -1,4 +1,4 @@
-"""Modules that measure whether edits reached their targets."""
+"""Modules that measure whether edits did what was asked of them, by targets or by text, and how near they stayed."""
 
 from __future__ import annotations
 
@@ -22,26 +22,86 @@ Args:
 """
 
 
+CLAP_CITATION = """\
+@inproceedings{wu2023clap,
+  title     = {Large-Scale Contrastive Language-Audio Pretraining with Feature Fusion and Keyword-to-Caption
+               Augmentation},
+  author    = {Wu, Yusong and Chen, Ke and Zhang, Tianyu and Hui, Yuchen and Berg-Kirkpatrick, Taylor and
+               Dubnov, Shlomo},
+  booktitle = {IEEE International Conference on Acoustics, Speech and Signal Processing},
+  year      = {2023}
+}
+"""
+LPAPS_CITATION = """\
+@inproceedings{manor2024zeroshot,
+  title     = {Zero-Shot Unsupervised and Text-Based Audio Editing Using {DDPM} Inversion},
+  author    = {Manor, Hila and Michaeli, Tomer},
+  booktitle = {Proceedings of the 41st International Conference on Machine Learning},
+  year      = {2024}
+}
+"""
+HEARD_INPUTS = f"""
+Args:
+    references: the originals, recordings: {OFFERED}. By text, one dict an item: "source", the original; "text", what
+        the edit is to sound like; and, if known, "source_text", what the original sounds like.
+    predictions: the edited recordings in the same order.
+    encoder: Hub id or folder of a CLAP, default "laion/larger_clap_music"; or an object with its methods.
+{GROUPS}{INTERVALS}, <name>_chance, and the encoder.
+"""
+
+
 class TargetsMetric(AudioMetric):
     """Base of the modules that compare music before and after an edit with what was asked of the edit."""
 
     kind = "targets"
     variants: ClassVar[tuple[str, ...]] = ()
     authors_code, arguments = "", TARGET_INPUTS
+    request: ClassVar[str] = "targets"
 
     def _encode(self, name: str, index: int, item: Any) -> str:
         if name != "references":
             return super()._encode(name, index, item)
-        if not isinstance(item, Mapping) or not {"source", "targets"} <= item.keys():
-            raise UnsupportedTypeError(f"{name}[{index}]: expected a dict with source and targets")
+        if not isinstance(item, Mapping) or not {"source", self.request} <= item.keys():
+            raise UnsupportedTypeError(f"{name}[{index}]: expected a dict with source and {self.request}")
         try:
-            targets = targets_to_dict(targets_of(item["targets"]))
+            request = self._request(item)
         except MusicEvalsError as error:
             raise located(error, f"{name}[{index}]") from error
-        return json.dumps({"source": super()._encode(name, index, item["source"]), "targets": targets})
+        return json.dumps({"source": super()._encode(name, index, item["source"])} | request)
+
+    def _request(self, item: Mapping[str, Any]) -> dict[str, Any]:
+        return {"targets": targets_to_dict(targets_of(item["targets"]))}
+
+
+class CaptionsMetric(TargetsMetric):
+    """Base of the modules that compare an edit with a text that says what it is to sound like."""
+
+    kind, request = "captions", "text"
+    paper, arguments = CLAP_CITATION, HEARD_INPUTS
+
+    def _request(self, item: Mapping[str, Any]) -> dict[str, Any]:
+        texts = {"text": item["text"], "source_text": item.get("source_text")}
+        if not isinstance(texts["text"], str) or not isinstance(texts["source_text"], str | None):
+            raise UnsupportedTypeError("text and source_text must be texts")
+        return texts
+
+
+class NearnessMetric(AudioMetric):
+    """Base of the modules that compare recordings before and after an edit by an encoder."""
+
+    kind = "nearness"
+    variants: ClassVar[tuple[str, ...]] = ()
+    paper, arguments, authors_code = LPAPS_CITATION, HEARD_INPUTS, "https://github.com/HilaManor/AudioEditingCode"
 
 
 def read_requests(texts: Sequence[str]) -> tuple[list[str | Audio | Score], list[dict[str, str]]]:
     """Return the originals and the targets behind the strings that a `TargetsMetric` keeps of its references."""
     rows = [json.loads(text) for text in texts]
     return read_sources([row["source"] for row in rows]), [row["targets"] for row in rows]
+
+
+def read_captions(texts: Sequence[str]) -> tuple[list[Any], list[str], list[str | None]]:
+    """Return the originals, the texts and those of the originals behind what a `CaptionsMetric` keeps."""
+    rows = [json.loads(text) for text in texts]
+    sources: list[Any] = read_sources([row["source"] for row in rows])
+    return sources, [row["text"] for row in rows], [row["source_text"] for row in rows]
