@@ -60,17 +60,18 @@ def text_direction(
     return text_audio_similarity(wanted, way)
 
 
-def instruction_rank(text: npt.ArrayLike, others: npt.ArrayLike, audio: npt.ArrayLike) -> float:
+def instruction_rank(text: npt.ArrayLike, others: Sequence[npt.ArrayLike], audio: npt.ArrayLike) -> float:
     """Share of other instructions that a recording is less like than its own, in [0, 1]; higher is better.
 
-    1 where its own comes first, 0.5 by chance, 0 for silence: what is as like as its own does not count. NaN without
-    others. The vectors are those of the text, shape (d,), of m other texts, (m, d), and of the recording, (d,).
+    Of vectors of shape (d,), those of the others not zeros. 1 where its own comes first, 0.5 by chance, 0 for silence:
+    what is as like as its own does not count. NaN without others.
     """
-    rivals = np.asarray(others, np.float64)
-    if not len(rivals):
+    texts = np.asarray([text, *others], np.float64)
+    if len(texts) == 1:
         return undefined("instruction_rank", "there is no other instruction")
-    own = text_audio_similarity(text, audio)
-    return float(np.mean([text_audio_similarity(rival, audio) < own for rival in rivals]))
+    # cosines but for the length of the audio's vector, which changes no order
+    cosines = texts @ np.asarray(audio, np.float64) / np.linalg.norm(texts, axis=1)
+    return float(np.mean(cosines[1:] < cosines[0]))
 
 
 def lpaps(reference: Sequence[npt.ArrayLike], estimate: Sequence[npt.ArrayLike]) -> float:

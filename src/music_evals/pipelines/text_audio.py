@@ -92,8 +92,8 @@ def evaluate_text_similarity(
         A text that is empty, or a source that is no recording.
     UnreadableFileError, FileTooLargeError, InvalidAudioError
         What is wrong with a recording, or that it is too short; names its place.
-    ModelUnavailableError, MissingBackendError, BackendError
-        The encoder cannot be had, or failed.
+    ModelUnavailableError, MissingBackendError
+        The encoder cannot be had.
 
     Warns
     -----
@@ -117,7 +117,7 @@ def evaluate_text_similarity(
     scores, others = [], []
     for index, (pair, text) in enumerate(zip(pairs, wanted, strict=True)):
         rivals = np.array([vector for other, vector in vectors.items() if other != text])
-        scores.append(_scores(pair, rivals))
+        scores.append(_scores(pair) | {RANK: _reasoned(metrics.instruction_rank, pair.text, rivals, pair.edit)})
         apart = [pairs[place] for place in unrelated(clusters, index)]
         others.append([_scores(pair._replace(original=other.original, edit=other.edit)) for other in apart])
     columns = np.array([[value for value, _ in row.values()] for row in scores])
@@ -147,10 +147,8 @@ def evaluate_lpaps(
 
     Parameters
     ----------
-    references, predictions, groups, confidence, per_item
-        As in `evaluate_text_similarity`.
-    encoder
-        A `LayeredEncoder`, or a Hub id or folder of a CLAP.
+    references, predictions, encoder, groups, confidence, per_item
+        As in `evaluate_text_similarity`, whose errors these are; an encoder without layers is an `InvalidInputError`.
 
     Returns
     -------
@@ -158,13 +156,6 @@ def evaluate_lpaps(
         ``lpaps``, the mean over pairs of the mean over windows, with ``_ci``, ``_n``, ``_n_defined`` and
         ``_n_clusters``; NaN for a silent original. ``lpaps_chance``: that of an edit of other music for each pair, NaN
         where there is one group. ``encoder``: as in `evaluate_text_similarity`.
-
-    Raises
-    ------
-    PairCountError, NoDataError, InvalidInputError, UnsupportedTypeError
-        As in `evaluate_text_similarity`; an encoder without layers.
-    UnreadableFileError, FileTooLargeError, InvalidAudioError, ModelUnavailableError, MissingBackendError, BackendError
-        As in `evaluate_text_similarity`.
 
     Warns
     -----
@@ -177,22 +168,18 @@ def evaluate_lpaps(
     loaded = _load(encoder)
     if not isinstance(loaded, LayeredEncoder):
         raise InvalidInputError(f"the encoder {loaded.about['name']!r} hands out no layers; take a CLAP")
-    content, scores = [], []
-    for index in range(len(originals)):
-        original = _heard(loaded, originals[index], f"references[{index}]")
-        content.append(original.content_hash)
-        scores.append(_distance(loaded, original, edits[index], index))
-    clusters = check_groups(groups, len(originals))
-    clusters = np.array(content) if clusters is None else clusters
-    result = report_means([LPAPS], np.array([[value] for value, _ in scores]), clusters, confidence)
-    chance = []
-    for index, source in enumerate(originals):
-        for other in unrelated(clusters, index)[:1]:  # recordings are too long to hold the layers of many
-            original = _heard(loaded, source, f"references[{index}]")
-            chance.append(_distance(loaded, original, edits[other], other)[0])
+    rows = [_distance(loaded, *pair, f"pair {index}") for index, pair in enumerate(zip(originals, edits, strict=True))]
+    clusters = check_groups(groups, len(rows))
+    clusters = np.array([content for *_, content in rows]) if clusters is None else clusters
+    result = report_means([LPAPS], np.array([[value] for value, *_ in rows]), clusters, confidence)
+    chance = [
+        _distance(loaded, original, edits[other], f"pair {index}")[0]
+        for index, original in enumerate(originals)
+        for other in unrelated(clusters, index)[:1]  # recordings are too long to hold the layers of many
+    ]
     result |= {f"{LPAPS}_chance": mean_of_defined(chance), "encoder": dict(loaded.about)}
     if per_item:
-        result["per_item"] = [_item({LPAPS: score}) for score in scores]
+        result["per_item"] = [_item({LPAPS: (value, reason)}) for value, reason, _ in rows]
     return result
 
 
@@ -217,9 +204,9 @@ def _embedded(
     sides = []
     for name, sources in (("references", originals), ("predictions", edits)):
         keys = [os.fspath(source) if isinstance(source, str | os.PathLike) else id(source) for source in sources]
-        for index, source in enumerate(sources):
-            if keys[index] not in recordings:
-                recordings[keys[index]] = _encoded(encoder, source, f"{name}[{index}]")
+        for index, (key, source) in enumerate(zip(keys, sources, strict=True)):
+            if key not in recordings:
+                recordings[key] = _encoded(encoder, source, f"{name}[{index}]")
         sides.append([recordings[key] for key in keys])
     rows = zip(source_texts, texts, *sides, strict=True)
     pairs = [_Pair(vectors.get(before), vectors[text], first[0], second[0]) for before, text, first, second in rows]
@@ -227,35 +214,31 @@ def _embedded(
 
 
 def _encoded(encoder: TextAudioEncoder, source: Recording, place: str) -> tuple[Floats, str]:
-    audio = _heard(encoder, source, place)
+    """Return the vector of a recording, zeros for silence, and its content."""
     try:
+        audio = _heard(encoder, source)
         vector = encoder.encode_audio(audio.samples)
     except MusicEvalsError as error:
         raise located(error, place) from error
     return np.zeros_like(vector) if audio.silent else vector, audio.content_hash
 
 
-def _heard(encoder: TextAudioEncoder, source: Recording, place: str) -> Audio:
+def _heard(encoder: TextAudioEncoder, source: Recording) -> Audio:
     if isinstance(source, Audio):
         return source.at_rate(encoder.rate)
     if not isinstance(source, str | os.PathLike):
-        raise UnsupportedTypeError(f"{place}: expected a path or an Audio, got {type(source).__name__}; render scores")
-    try:
-        return load_audio(source, policy=AudioPolicy(sample_rate=encoder.rate))
-    except MusicEvalsError as error:
-        raise located(error, place) from error
+        raise UnsupportedTypeError(
+            f"expected a path or an Audio, got {type(source).__name__}; scores are rendered first"
+        )
+    return load_audio(source, policy=AudioPolicy(sample_rate=encoder.rate))
 
 
-def _scores(pair: _Pair, rivals: npt.ArrayLike = ()) -> dict[str, tuple[float, str]]:
-    """Return the scores of a pair, each with the reason where it is NaN."""
+def _scores(pair: _Pair) -> dict[str, tuple[float, str]]:
+    """Return the scores of a pair alone, each with the reason where it is NaN."""
     direction = (float("nan"), "what the original sounds like was not given")
     if pair.source_text is not None:
         direction = _reasoned(metrics.text_direction, pair.source_text, pair.text, pair.original, pair.edit)
-    return {
-        SIMILARITY: _reasoned(metrics.text_audio_similarity, pair.text, pair.edit),
-        DIRECTION: direction,
-        RANK: _reasoned(metrics.instruction_rank, pair.text, rivals, pair.edit),
-    }
+    return {SIMILARITY: (metrics.text_audio_similarity(pair.text, pair.edit), ""), DIRECTION: direction}
 
 
 def _reasoned(metric: Callable[..., float], *inputs: npt.ArrayLike) -> tuple[float, str]:
@@ -265,17 +248,19 @@ def _reasoned(metric: Callable[..., float], *inputs: npt.ArrayLike) -> tuple[flo
     return value, "; ".join(str(warning.message) for warning in caught)
 
 
-def _distance(encoder: LayeredEncoder, original: Audio, edit: Recording, index: int) -> tuple[float, str]:
-    """Return the mean distance over windows, and why it is NaN."""
-    if original.silent:
-        return float("nan"), "the original is silent"
-    sides = [original.samples, _heard(encoder, edit, f"predictions[{index}]").samples]
-    length = min(map(len, sides))
+def _distance(
+    encoder: LayeredEncoder, reference: Recording, prediction: Recording, place: str
+) -> tuple[float, str, str]:
+    """Return the mean distance over windows, why it is NaN, and the content of the original."""
     try:
-        windows = zip(*(encoder.layers(samples[:length]) for samples in sides), strict=True)
-        return float(np.mean([metrics.lpaps(first, second) for first, second in windows])), ""
+        original, edit = (_heard(encoder, source) for source in (reference, prediction))
+        if original.silent:
+            return float("nan"), "the original is silent", original.content_hash
+        length = min(len(original.samples), len(edit.samples))
+        windows = zip(*(encoder.layers(side.samples[:length]) for side in (original, edit)), strict=True)
+        return float(np.mean([metrics.lpaps(first, second) for first, second in windows])), "", original.content_hash
     except MusicEvalsError as error:
-        raise located(error, f"pair {index}") from error
+        raise located(error, place) from error
 
 
 def _item(scores: Mapping[str, tuple[float, str]]) -> dict[str, Any]:
