@@ -1,7 +1,7 @@
 """The evaluate module `lpaps`; the maths is in `music_evals`."""
 
 import music_evals.hf as mh
-from music_evals.pipelines.text_audio import evaluate_lpaps
+from music_evals.pipelines.edits.text_audio import evaluate_lpaps
 
 DESCRIPTION = "How far an edited recording went from its original, in the layers of CLAP, as editing papers report it."
 

@@ -1,7 +1,7 @@
 """The evaluate module `text_audio_similarity`; the maths is in `music_evals`."""
 
 import music_evals.hf as mh
-from music_evals.pipelines.text_audio import evaluate_text_similarity
+from music_evals.pipelines.edits.text_audio import evaluate_text_similarity
 
 DESCRIPTION = "How much an edit sounds like the text that was asked for, by an encoder of texts and recordings."
 

@@ -30,13 +30,13 @@ from music_evals.metrics.catalogue import (
     TEXT_SCORES,
 )
 from music_evals.pipelines.edit_success import evaluate_edit_success
+from music_evals.pipelines.edits.text_audio import evaluate_lpaps, evaluate_text_similarity
 from music_evals.pipelines.inpainting import evaluate_inpainting, evaluate_nll
 from music_evals.pipelines.lyric_content import evaluate_diversity, evaluate_themes, evaluate_wordlikeness
 from music_evals.pipelines.lyrics import evaluate_lyrics
 from music_evals.pipelines.preservation import FACETS, evaluate_preservation
 from music_evals.pipelines.style_transfer.cell_prediction import evaluate_cells
 from music_evals.pipelines.tags import evaluate_tags
-from music_evals.pipelines.text_audio import evaluate_lpaps, evaluate_text_similarity
 from music_evals.symbolic.notes import make_notes
 
 __all__ = [

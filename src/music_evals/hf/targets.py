@@ -1,4 +1,4 @@
-"""Modules that measure whether edits did what was asked of them, by targets or by text, and how near they stayed."""
+"""Modules that measure whether edits did what was asked, by targets or by text, and how near they stayed."""
 
 from __future__ import annotations
 
@@ -56,34 +56,38 @@ class TargetsMetric(AudioMetric):
     kind = "targets"
     variants: ClassVar[tuple[str, ...]] = ()
     authors_code, arguments = "", TARGET_INPUTS
-    request: ClassVar[str] = "targets"
 
     def _encode(self, name: str, index: int, item: Any) -> str:
         if name != "references":
             return super()._encode(name, index, item)
-        if not isinstance(item, Mapping) or not {"source", self.request} <= item.keys():
-            raise UnsupportedTypeError(f"{name}[{index}]: expected a dict with source and {self.request}")
+        if not isinstance(item, Mapping) or not {"source", "targets"} <= item.keys():
+            raise UnsupportedTypeError(f"{name}[{index}]: expected a dict with source and targets")
         try:
-            request = self._request(item)
+            targets = targets_to_dict(targets_of(item["targets"]))
         except MusicEvalsError as error:
             raise located(error, f"{name}[{index}]") from error
-        return json.dumps({"source": super()._encode(name, index, item["source"])} | request)
-
-    def _request(self, item: Mapping[str, Any]) -> dict[str, Any]:
-        return {"targets": targets_to_dict(targets_of(item["targets"]))}
+        return json.dumps({"source": super()._encode(name, index, item["source"]), "targets": targets})
 
 
-class CaptionsMetric(TargetsMetric):
+class CaptionsMetric(AudioMetric):
     """Base of the modules that compare an edit with a text that says what it is to sound like."""
 
-    kind, request = "captions", "text"
-    paper, arguments = CLAP_CITATION, HEARD_INPUTS
+    kind = "captions"
+    variants: ClassVar[tuple[str, ...]] = ()
+    paper, authors_code, arguments = CLAP_CITATION, "", HEARD_INPUTS
 
-    def _request(self, item: Mapping[str, Any]) -> dict[str, Any]:
-        texts = {"text": item["text"], "source_text": item.get("source_text")}
-        if not isinstance(texts["text"], str) or not isinstance(texts["source_text"], str | None):
-            raise UnsupportedTypeError("text and source_text must be texts")
-        return texts
+    def _encode(self, name: str, index: int, item: Any) -> str:
+        if name != "references":
+            return super()._encode(name, index, item)
+        given = item if isinstance(item, Mapping) else {}
+        texts = {"text": given.get("text"), "source_text": given.get("source_text")}
+        if (
+            "source" not in given
+            or not isinstance(texts["text"], str)
+            or not isinstance(texts["source_text"], str | None)
+        ):
+            raise UnsupportedTypeError(f"{name}[{index}]: expected a dict with source, text and perhaps source_text")
+        return json.dumps({"source": super()._encode(name, index, item["source"])} | texts)
 
 
 class NearnessMetric(AudioMetric):

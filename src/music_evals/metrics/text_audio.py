@@ -1,13 +1,12 @@
 """Whether an edit sounds like the text that was asked for, and how near it stays to its original, by an encoder.
 
-Everything is worked out from embeddings of texts and audio in one space (`protocols.TextAudioEncoder`), or from the
-layers of its audio side. Numbers of two encoders cannot be compared.
+From embeddings of both in one space (`protocols.TextAudioEncoder`), or from the layers of its audio side; numbers of
+two encoders cannot be compared.
 
 Conventions
 -----------
 - Vectors have shape (d,) and any length: only their directions count. A silent recording is a vector of zeros.
-- Unchanged or silent, an edit did not move: its direction is 0, its silence is like no text and ranks last. Neither is
-  left out of a mean.
+- Unchanged or silent, an edit went nowhere and has a direction of 0; a silent one is like no text and ranks last.
 - What the original or the texts leave undefined is NaN, with an `UndefinedMetricWarning` that says why.
 
 References
@@ -93,8 +92,7 @@ def lpaps(reference: Sequence[npt.ArrayLike], estimate: Sequence[npt.ArrayLike])
 
     Notes
     -----
-    LPIPS, which it is named after, divides by the norm over channels instead, at each position, and weighs channels by
-    what listeners or viewers said. The published code does neither; this is what its numbers are.
+    LPIPS, which it is named after, divides by norms over channels, and has learned weights. The published code has not.
     """
     first, second = ([np.asarray(layer, np.float64) for layer in side] for side in (reference, estimate))
     shapes, others = ([layer.shape for layer in side] for side in (first, second))

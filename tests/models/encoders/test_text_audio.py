@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 import types
 from collections.abc import Mapping
@@ -63,6 +64,17 @@ def test_what_decides_the_numbers_is_named(folder: Path, clap: ClapEncoder) -> N
     assert clap.about["revision"].startswith("sha256-")
     rest = {key: value for key, value in clap.about.items() if key != "revision"}
     assert rest == {"name": str(folder), "precision": "fp32", "window_sec": 1.0}
+
+
+def test_the_commit_of_a_hub_id_is_named(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From the cache of the Hub, without a connection."""
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    stored, commit = tmp_path / "models--lab--clap", "a" * 40
+    shutil.copytree(folder, stored / "snapshots" / commit)
+    (stored / "refs").mkdir()
+    (stored / "refs" / "main").write_text(commit)
+    assert load_text_audio_encoder("lab/clap", device="cpu").about["revision"] == commit
 
 
 def test_a_long_recording_is_the_mean_of_its_windows(folder: Path, clap: ClapEncoder) -> None:

@@ -33,18 +33,19 @@ class _WindowedEncoder(abc.ABC):
     """What both have in common: windows, and the mean over them."""
 
     rate: int
+    about: Mapping[str, Any]
 
     def __init__(self, about: Mapping[str, Any], longest_sec: float, window_sec: float | None) -> None:
         window = longest_sec if window_sec is None else window_sec
         if not SHORTEST_SEC <= window <= longest_sec:
             raise InvalidInputError(f"`window_sec` must lie in {SHORTEST_SEC:g} to {longest_sec:g} s, got {window:g}")
-        self.about: Mapping[str, Any] = {**about, "window_sec": float(window)}
+        self.about = {**about, "window_sec": float(window)}
 
     @abc.abstractmethod
-    def _encode_window(self, samples: Floats) -> torch.Tensor: ...
+    def _encode_window(self, samples: Floats) -> Any: ...
 
     @abc.abstractmethod
-    def _encode_text(self, text: str) -> torch.Tensor: ...
+    def _encode_text(self, text: str) -> Any: ...
 
     @one_thread()
     def encode_texts(self, texts: Sequence[str]) -> Floats:
@@ -86,16 +87,13 @@ class ClapEncoder(_WindowedEncoder):
         features = inputs["input_features"].to(self.model.device, self.model.dtype)  # (1, 1 or 4, frames, mel bins)
         return self.model.audio_model(features, is_longer=inputs["is_longer"].to(self.model.device), **options)
 
-    def _encode_window(self, samples: Floats) -> torch.Tensor:
-        vector: torch.Tensor = self.model.audio_projection(self._audio_side(samples).pooler_output)[0]
-        return vector
+    def _encode_window(self, samples: Floats) -> Any:
+        return self.model.audio_projection(self._audio_side(samples).pooler_output)[0]
 
-    def _encode_text(self, text: str) -> torch.Tensor:
+    def _encode_text(self, text: str) -> Any:
         tokens = self.processor.tokenizer(text, truncation=True, max_length=TEXT_TOKENS, return_tensors="pt")
-        names = ("input_ids", "attention_mask")
-        pooled = self.model.text_model(**{name: tokens[name].to(self.model.device) for name in names}).pooler_output
-        vector: torch.Tensor = self.model.text_projection(pooled)[0]
-        return vector
+        ids = tokens["input_ids"].to(self.model.device)  # of one text: nothing is padded, nothing masked
+        return self.model.text_projection(self.model.text_model(ids).pooler_output)[0]
 
     def layers(self, samples: Floats) -> Iterator[Sequence[Floats]]:
         """Yield what each stage of the audio side gives for a window, shape (positions, channels), float32."""
@@ -114,14 +112,12 @@ class MulanEncoder(_WindowedEncoder):
         self.model, self.rate = model, model.sr
         super().__init__(about, model.clip_secs, window_sec)
 
-    def _encode_window(self, samples: Floats) -> torch.Tensor:
+    def _encode_window(self, samples: Floats) -> Any:
         clip = np.resize(samples, self.model.sr * self.model.clip_secs)  # repeated
-        vector: torch.Tensor = self.model(wavs=torch.from_numpy(clip)[None].to(self.model.device))[0]
-        return vector
+        return self.model(wavs=torch.from_numpy(clip)[None].to(self.model.device))[0]
 
-    def _encode_text(self, text: str) -> torch.Tensor:
-        vector: torch.Tensor = self.model(texts=[text])[0]
-        return vector
+    def _encode_text(self, text: str) -> Any:
+        return self.model(texts=[text])[0]
 
 
 def load_text_audio_encoder(
@@ -142,20 +138,18 @@ def load_text_audio_encoder(
     revision
         Commit, tag or branch of a Hub id; None is the newest. `about` has the commit, or the hash of a folder.
     window_sec
-        Length of windows, at most what the network takes at once; None is that, 10 s for both.
+        Length of windows; None is the longest that the network takes at once, 10 s for both.
     precision
         ``"fp32"``; ``"bf16"`` or ``"fp16"`` for CLAP on a GPU that computes in it.
     device
         As ``"cpu"`` or ``"cuda:1"``; None takes a GPU where there is one.
     trust_remote_code
-        The package `muq` loads the parts of MuQ-MuLan, at their newest, with leave to run code that comes with them.
-        Only True lets it.
+        True lets the package `muq` load the parts of MuQ-MuLan, as it does: at their newest, with code of their own.
 
     Raises
     ------
     ModelUnavailableError
-        No such model, none of these, weights that cannot be had or that are pickled, or code that is not trusted.
-        Another encoder is never taken in its place.
+        No such model, weights that cannot be had or are pickled, or code that is not trusted; no other is taken.
     MissingBackendError
         transformers (extra ``models``) or `muq` is not installed.
     InvalidInputError, UnknownNameError

@@ -23,7 +23,7 @@ from music_evals.errors import (
     UndefinedMetricWarning,
     UnsupportedTypeError,
 )
-from music_evals.pipelines.text_audio import evaluate_lpaps, evaluate_text_similarity
+from music_evals.pipelines.edits.text_audio import evaluate_lpaps, evaluate_text_similarity
 from music_evals.symbolic.notes import make_notes
 
 RATE = 8000
