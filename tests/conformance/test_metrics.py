@@ -42,6 +42,8 @@ OPTIONS = {
     "tags": ["encoder", "aggregation", "empty"],
     "themes": ["encoder"],
     "targets": ["store"],
+    "captions": ["encoder"],
+    "nearness": ["encoder"],
     "edits": ["companions", "backends", "store", "policy", "options", "failures"],
 }
 """Kind of module -> options of its own that its cards tell of."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from tests.conformance.rules import ROOT, subfolders, text_of
 
 from music_evals import hf
 from music_evals.annotations import Score
+from music_evals.audio.io import Audio, AudioPolicy
 from music_evals.hf.module import Module
 from music_evals.metrics.catalogue import (
     CATALOGUE,
@@ -26,8 +27,10 @@ from music_evals.metrics.catalogue import (
     LYRIC_SCORES,
     PRESERVATION_METRICS,
     SUCCESS_SCORES,
+    TEXT_SCORES,
 )
 from music_evals.pipelines.edit_success import evaluate_edit_success
+from music_evals.pipelines.edits.text_audio import evaluate_lpaps, evaluate_text_similarity
 from music_evals.pipelines.inpainting import evaluate_inpainting, evaluate_nll
 from music_evals.pipelines.lyric_content import evaluate_diversity, evaluate_themes, evaluate_wordlikeness
 from music_evals.pipelines.lyrics import evaluate_lyrics
@@ -53,11 +56,16 @@ SCORES: Mapping[str, Sequence[str]] = (
     | {"lyric_structure": [*LYRIC_SCORES, "lyric_wordlikeness"], "piano_roll_error_rate": list(CELL_SCORES)}
     | {"editing_effort_ratio": list(EFFORT_RATIOS), "editing_test": list(EDITING_SCORES)}
     | {"edit_success": list(SUCCESS_SCORES)}
+    | {"text_audio_similarity": [name for name in TEXT_SCORES if name != "lpaps"]}
 )
 """What each module returns; a module of several scores names them."""
 
 EXTRAS = {
     "edit_success": ["edit_success_chance", "by_kind"],
+    "text_audio_similarity": [
+        "text_audio_similarity_chance", "text_direction_chance", "text_audio_similarity_original", "encoder",
+    ],
+    "lpaps": ["lpaps_chance", "encoder"],
     "tag_semantic_similarity": ["tag_semantic_similarity_std", "encoder"],
     "lyric_diversity": [
         "lyric_diversity_range", "lyric_diversity_in_range", "lyric_line_repetition", "lyric_line_repetition_reference",
@@ -202,6 +210,63 @@ def _evaluate_requests(_name: str, references: Any, predictions: Any, **options:
     return evaluate_edit_success(sources, predictions, targets, **options)
 
 
+class Ear:
+    """An encoder without weights: the samples are the vector, and a text is one that its letters give.
+
+    Nothing else has edits that cannot be better. `tests/models/encoders/test_text_audio.py` has the real classes.
+    """
+
+    about: Mapping[str, Any] = {"name": "ear", "revision": "1", "precision": "fp32", "window_sec": 0.016}
+    rate = 8000
+
+    def encode_texts(self, texts: Sequence[str]) -> np.ndarray:
+        return np.stack([np.random.default_rng([*text.encode()]).normal(size=128) for text in texts]).astype(np.float32)
+
+    def encode_audio(self, samples: np.ndarray) -> np.ndarray:
+        return samples
+
+    def layers(self, samples: np.ndarray) -> Iterator[list[np.ndarray]]:
+        yield [samples.reshape(-1, 8), samples.reshape(-1, 2)]
+
+
+def _sounding(vector: np.ndarray) -> Audio:
+    samples = (vector / np.abs(vector).max()).astype(np.float32)
+    return Audio(samples, sample_rate=Ear.rate, policy=AudioPolicy(sample_rate=Ear.rate))
+
+
+def _two_texts(rng: np.random.Generator) -> tuple[dict[str, str], np.ndarray]:
+    """What an original and its edit are to sound like, and the vectors of both."""
+    instruments = rng.choice(["piano", "guitar", "flute", "drums", "choir", "organ"], 2, replace=False)
+    before, text = (f"{rng.choice(['slow', 'happy', 'dark', 'loud'])} {instrument}" for instrument in instruments)
+    return {"text": text, "source_text": before}, Ear().encode_texts([before, text])
+
+
+def _described(rng: np.random.Generator) -> Pair:
+    """Half of the way to the text, and much else."""
+    texts, vectors = _two_texts(rng)
+    original = vectors[0] + rng.normal(size=128)
+    return texts | {"source": _sounding(original)}, _sounding(original + vectors[1] + rng.normal(size=128))
+
+
+def _as_described(rng: np.random.Generator) -> Pair:
+    texts, (original, edit) = _two_texts(rng)
+    return texts | {"source": _sounding(original)}, _sounding(edit)
+
+
+def _evaluate_captions(_name: str, references: Any, predictions: Any, **options: Any) -> Mapping[str, Any]:
+    sources, texts, before = ([request[key] for request in references] for key in ("source", "text", "source_text"))
+    return evaluate_text_similarity(sources, predictions, texts, source_texts=before, **options)
+
+
+def _near(rng: np.random.Generator) -> Pair:
+    original = rng.normal(size=128)
+    return _sounding(original), _sounding(original + rng.normal(size=128))
+
+
+def _same_sound(rng: np.random.Generator) -> Pair:
+    return (_sounding(rng.normal(size=128)),) * 2
+
+
 def _roll(rng: np.random.Generator) -> Pair:
     """A roll of which about a tenth sounds, and probabilities of which few are far from it."""
     truth = rng.random((int(rng.integers(8, 40)), 84)) < 0.1
@@ -281,6 +346,8 @@ FAMILIES: Mapping[str, Family] = {
         _edit, lambda rng: (_piece(rng),) * 2, _evaluate_edits, n_items=4, wrong=("variant", "correct", "corrected")
     ),
     "targets": Family(_request, _reached, _evaluate_requests, n_items=4),
+    "captions": Family(_described, _as_described, _evaluate_captions, options={"encoder": Ear()}),
+    "nearness": Family(_near, _same_sound, _whatever_the_name(evaluate_lpaps), options={"encoder": Ear()}),
     "rolls": Family(
         _roll,
         _true_roll,

@@ -28,7 +28,7 @@ __all__ = [
     "AUXILIARY", "CATALOGUE", "CELL_SCORES", "DESCRIPTION_SCORES", "DIRECTIONS", "EDITING_SCORES", "EFFORT_RATIOS",
     "HIDDEN_CELL_SCORES", "INPAINTING_EXTENSIONS", "INPAINTING_METRICS", "LIKELIHOODS", "LYRIC_CONTENT",
     "LYRIC_SCORES", "MELODY_SCORES", "PRESERVATION_METRICS", "RELEASES", "RELEASE_SCORES", "SHOWN_AUXILIARY",
-    "STYLE_SCORES", "SUCCESS_SCORES", "Metric", "block", "features_of", "metric_of", "select_names",
+    "STYLE_SCORES", "SUCCESS_SCORES", "TEXT_SCORES", "Metric", "block", "features_of", "metric_of", "select_names",
 ]  # fmt: skip
 
 DIRECTIONS: Final = ("higher", "lower", "zero", "none")
@@ -48,9 +48,10 @@ class Metric:
         As on its card.
     facet
         Scores of one facet share a table: ``"inpainting"``; ``"harmony"``, ``"rhythm"``, ``"structure"``,
-        ``"melody"`` or ``"timbre"`` of music; ``"success"`` of edits; ``"cells"``, ``"style"`` or ``"melody kept"`` of
-        piano rolls; ``"effort"`` or ``"answers"`` of editing tests; ``"lyrics"``, ``"lyrics, corrected"`` or
-        ``"lyrics, content"``; ``"average"``, ``"professional"`` or ``"amateur"`` of descriptions.
+        ``"melody"`` or ``"timbre"`` of music; ``"success"`` or ``"nearness"`` of edits; ``"cells"``, ``"style"`` or
+        ``"melody kept"`` of piano rolls; ``"effort"`` or ``"answers"`` of editing tests; ``"lyrics"``,
+        ``"lyrics, corrected"`` or ``"lyrics, content"``; ``"average"``, ``"professional"`` or ``"amateur"`` of
+        descriptions.
     low, high
         Range, under the default variant.
     direction
@@ -315,6 +316,14 @@ SUCCESS_SCORES: Final = block(
 )
 """How much of what was asked of an edit is there. The original unchanged has 0, whatever it preserves."""
 
+TEXT_SCORES: Final = block(
+    _reached("text_audio_similarity", "Text-audio similarity", low=-1.0, paper="wu2023clap", heading="text similarity"),
+    _reached("text_direction", "Text direction", low=-1.0),
+    _reached("instruction_rank", "Instruction rank"),
+    _reached("lpaps", "LPAPS", facet="nearness", high=16.0, direction="lower", paper="manor2024zeroshot"),
+)
+"""Edits by an encoder of texts and audio: how like the text that was asked for; and, of preservation, how near."""
+
 # MuChin: structured lyrics in points, and descriptions by the similarity of their tags.
 _MUCHIN: Final = "wang2024muchin"
 _points = functools.partial(Metric, facet="lyrics", task="lyrics", paper=_MUCHIN, unit="points")
@@ -429,7 +438,7 @@ EDITING_SCORES: Final = block(
 CATALOGUE: Final[Mapping[str, Metric]] = MappingProxyType(
     {
         **INPAINTING_METRICS, **INPAINTING_EXTENSIONS, **LIKELIHOODS,
-        **PRESERVATION_METRICS, **RELEASE_SCORES, **AUXILIARY, **SUCCESS_SCORES,
+        **PRESERVATION_METRICS, **RELEASE_SCORES, **AUXILIARY, **SUCCESS_SCORES, **TEXT_SCORES,
         **LYRIC_SCORES, **LYRIC_CONTENT, **DESCRIPTION_SCORES,
         **CELL_SCORES, **HIDDEN_CELL_SCORES, **STYLE_SCORES, **MELODY_SCORES, **EFFORT_RATIOS, **EDITING_SCORES,
     }
