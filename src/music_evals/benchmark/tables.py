@@ -47,6 +47,9 @@ from music_evals.benchmark.formats import (
 from music_evals.benchmark.results import WHOLE
 from music_evals.benchmark.score_table import OUTSIDE
 
+PLANE_AXES = ("success", "preservation")
+"""Of a system of ``plane`` in results, across and up."""
+
 LISTED = 50
 """Failures in table.md, and kinds of remarks; results.json holds more."""
 
@@ -225,6 +228,42 @@ def part_blocks(results: Mapping[str, Any]) -> Iterator[Block]:
     yield Block(title, tuple(f"{name} ({part['n_items']})" for name, part in parts.items()), rows)
 
 
+def plane_blocks(results: Mapping[str, Any]) -> Iterator[Block]:
+    """Yield success and preservation of each system, where the task has both, and how it stands to the controls."""
+    plane = results.get("plane")
+    if not plane:
+        return
+    names = [name for name in order(results, table_of(results)) if name in plane["systems"]]
+    rows = []
+    for name in names:
+        point = plane["systems"][name]
+        shown = [Cell(format_value(cell["value"]), "", format_interval(cell)) for cell in map(point.get, PLANE_AXES)]
+        on_front = "" if point["role"] in OUTSIDE else "yes" if point["front"] else "no"
+        rows.append(Row(name, point["role"], (*shown, Cell(on_front), Cell(str(point["n"])))))
+    caption = (
+        f"Over the {results['wording']['items']} whose success is measured; preservation is the mean of "
+        f"{', '.join(plane['facets'])}: 0 is unrelated, 1 the same music. On the front: beaten by no other in both, and "
+        "its success is told from that of the music unchanged"
+    )
+    head = ("Success ↑", "Preservation ↑", "On the front", results["wording"]["items"])
+    yield Block("Success and preservation", head, tuple(rows), caption=caption)
+    controls = list(dict.fromkeys(test["control"] for test in plane["tests"]))
+    verdicts = {(test["system"], test["control"], test["axis"]): test["verdict"] for test in plane["tests"]}
+    rows = [
+        Row(name, plane["systems"][name]["role"], tuple(
+            Cell("; ".join(verdicts[name, control, axis] for axis in PLANE_AXES)) for control in controls
+        ))
+        for name in names
+        if plane["systems"][name]["role"] not in OUTSIDE
+    ]  # fmt: skip
+    caption = (
+        f"Success; preservation: {results['wording']['groups']} by {results['wording']['groups'].removesuffix('s')}, "
+        f"paired, p < {SIGNIFICANCE} by Holm over all {len(plane['tests'])}. Undecided: test and interval disagree"
+    )
+    if controls:
+        yield Block("Against the controls", tuple(controls), tuple(rows), caption=caption)
+
+
 def facet_blocks(results: Mapping[str, Any]) -> Iterator[Block]:
     """Yield one score a facet, where the task has them: systems in rows, facets in columns."""
     if "facets" not in results:
@@ -373,7 +412,7 @@ def _first(points: Sequence[str], n: int | None = None) -> tuple[str, ...]:
 
 def text_report(results: Mapping[str, Any], *, published: bool = False) -> str:
     """Return all tables as text for a terminal, one for each facet, then what differs; failures are listed apart."""
-    tables = map(text_table, (*facet_blocks(results), *blocks(results)))
+    tables = map(text_table, (*plane_blocks(results), *facet_blocks(results), *blocks(results)))
     return "\n\n".join([summary(results, TEXT.name), *tables, details_text(results, published=published)])
 
 
@@ -421,6 +460,7 @@ def markdown_report(results: Mapping[str, Any]) -> str:
     """Return what `text_report` tells as Markdown, with the published results of others and the failures."""
     parts = [summary(results, MARKDOWN.name).replace("\n", "; ")]
     for block in (
+        *plane_blocks(results),
         *facet_blocks(results),
         *blocks(results),
         *part_blocks(results),

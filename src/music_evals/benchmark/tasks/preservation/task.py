@@ -45,6 +45,7 @@ from music_evals.benchmark.tasks.preservation.pairs import (
     pairs_in_manifest,
     pairs_of_dataset,
 )
+from music_evals.benchmark.tasks.preservation.plane import plane_of
 from music_evals.benchmark.tasks.preservation.players import PLACES, Players
 from music_evals.benchmark.tasks.preservation.report import SHOWN_PAIRS, render_report
 from music_evals.benchmark.tasks.preservation.worker import REENCODED_AUDIO, REENCODED_SCORE, PairScorer
@@ -306,6 +307,10 @@ class Preservation(Task):
     def facet_scores(self, scores: ScoreTable, *, confidence: float) -> Mapping[str, Any]:
         """Place each facet between the two controls."""
         return facets(scores, confidence=confidence)
+
+    def plane(self, scores: ScoreTable, **resampling: Any) -> Mapping[str, Any]:
+        """Place each system by success and preservation, where targets were named."""
+        return plane_of(scores, **resampling)
 
     def published_scores(self, header: Mapping[str, Any]) -> dict[str, Any]:
         """Return the tables of papers that have these metrics."""
