@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import re
+import textwrap
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -230,38 +231,31 @@ def part_blocks(results: Mapping[str, Any]) -> Iterator[Block]:
 
 def plane_blocks(results: Mapping[str, Any]) -> Iterator[Block]:
     """Yield success and preservation of each system, where the task has both, and how it stands to the controls."""
-    plane = results.get("plane")
+    plane, wording = results.get("plane"), results["wording"]
     if not plane:
         return
-    names = [name for name in order(results, table_of(results)) if name in plane["systems"]]
-    rows = []
-    for name in names:
-        point = plane["systems"][name]
-        shown = [Cell(format_value(cell["value"]), "", format_interval(cell)) for cell in map(point.get, PLANE_AXES)]
-        on_front = "" if point["role"] in OUTSIDE else "yes" if point["front"] else "no"
-        rows.append(Row(name, point["role"], (*shown, Cell(on_front), Cell(str(point["n"])))))
-    caption = (
-        f"Over the {results['wording']['items']} whose success is measured; preservation is the mean of "
-        f"{', '.join(plane['facets'])}: 0 is unrelated, 1 the same music. On the front: beaten by no other in both, and "
-        "its success is told from that of the music unchanged"
-    )
-    head = ("Success ↑", "Preservation ↑", "On the front", results["wording"]["items"])
-    yield Block("Success and preservation", head, tuple(rows), caption=caption)
-    controls = list(dict.fromkeys(test["control"] for test in plane["tests"]))
     verdicts = {(test["system"], test["control"], test["axis"]): test["verdict"] for test in plane["tests"]}
-    rows = [
-        Row(name, plane["systems"][name]["role"], tuple(
-            Cell("; ".join(verdicts[name, control, axis] for axis in PLANE_AXES)) for control in controls
-        ))
-        for name in names
-        if plane["systems"][name]["role"] not in OUTSIDE
-    ]  # fmt: skip
+    controls = list(dict.fromkeys(control for _, control, _ in verdicts))
+    rows = []
+    for name in (name for name in order(results, table_of(results)) if name in plane["systems"]):
+        point = plane["systems"][name]
+        cells = [Cell(format_value(cell["value"]), "", format_interval(cell)) for cell in map(point.get, PLANE_AXES)]
+        is_ranked = point["role"] not in OUTSIDE
+        cells += [Cell(("yes" if point["front"] else "no") if is_ranked else ""), Cell(str(point["n"]))]
+        cells += [
+            Cell(verdicts.get((name, control, "success"), ""), "", verdicts.get((name, control, "preservation"), ""))
+            for control in controls
+        ]
+        rows.append(Row(name, point["role"], tuple(cells)))
     caption = (
-        f"Success; preservation: {results['wording']['groups']} by {results['wording']['groups'].removesuffix('s')}, "
-        f"paired, p < {SIGNIFICANCE} by Holm over all {len(plane['tests'])}. Undecided: test and interval disagree"
+        f"Over the {wording['items']} whose success is measured. Preservation is the mean of "
+        f"{', '.join(plane['facets'])}. On the front: beaten by no other in both, and its success is told from that of "
+        "the music unchanged. Against a control, success and below it preservation: paired by "
+        f"{wording['groups'].removesuffix('s')}, p < {SIGNIFICANCE} by Holm over all {len(plane['tests'])}; undecided "
+        "where test and interval disagree"
     )
-    if controls:
-        yield Block("Against the controls", tuple(controls), tuple(rows), caption=caption)
+    head = ("Success ↑", "Preservation ↑", "On the front", wording["items"], *(f"Against {name}" for name in controls))
+    yield Block("Success and preservation", head, tuple(rows), caption=caption)
 
 
 def facet_blocks(results: Mapping[str, Any]) -> Iterator[Block]:
@@ -276,12 +270,19 @@ def facet_blocks(results: Mapping[str, Any]) -> Iterator[Block]:
     if others:
         head.append(f"All but {' and '.join(others['intended'])} ↑")
     rows = []
-    for system, cells in facets["scores"].items():
+    for system in (name for name in order(results, table_of(results)) if name in facets["scores"]):
+        cells = facets["scores"][system]
         held = [*cells.values(), *([others["scores"][system]] if others else [])]
         shown = (Cell(format_value(cell["value"]), "", format_interval(cell), without_value(cell)) for cell in held)
         rows.append(Row(system, results["systems"][system]["role"], tuple(shown)))
-    counts = " (in brackets: metrics that count, of all)" if any(" of " in title for title in head) else ""
-    caption = f"0 is unrelated music, 1 the same music of this run{counts}"
+    made = "; ".join(
+        f"{facet} of {', '.join(results['scales'][name]['title'] for name in names['used']) or 'none'}"
+        for facet, names in facets["metrics"].items()
+    )
+    caption = (
+        f"0 is unrelated music, 1 the same music of this run. Means of metrics ({made}), each placed between the means of "
+        "both controls and not cut off: the same music is a lesser copy, so that edits may lie above 1 (or below 0)"
+    )
     yield Block("By facet, between the controls", tuple(head), tuple(rows), caption=caption)
 
 
@@ -440,7 +441,7 @@ def text_table(block: Block) -> str:
         for places in (widths, None)
     )
     table = beside if max(map(len, beside.splitlines())) <= MOST_CHARACTERS else below
-    return "\n".join(filter(None, [block.title, block.caption, table]))
+    return "\n".join(filter(None, [block.title, textwrap.fill(block.caption, MOST_CHARACTERS), table]))
 
 
 def _text_lines(row: Row, widths: Sequence[int] | None) -> Iterator[list[str]]:

@@ -71,81 +71,94 @@ def radar(
     return svg(figure, name, f"Radar of {system}, outward is better: {reported}")
 
 
-_PLANE_PX = (620, 400, 56, 44)  # width, height, and what the scales take at the left and below
+PLANE_PX = (620, 400)
+"""Width and height of a plane."""
+_SCALE_PX = (56, 44)  # at the left and below
 _PLANE_REACH = 0.5  # how far beyond both ends of the scale of preservation is drawn at most
+_ACCENT = "var(--accent, #1f6fb4)"
+
+At = Callable[[float, float], tuple[float, float]]
 
 
-def plane_svg(points: Mapping[str, Mapping[str, Any]], *, axis: str = "preservation", label: str = "") -> str:
+def plane_svg(points: Mapping[str, Mapping[str, Any]], *, axis: str = "preservation") -> str:
     """Draw systems by success (across) and preservation or a facet (up), with their ellipses and the Pareto front.
 
     Points are those of ``systems`` in `plane.plane`, numbered in their order; controls are hollow. A point beyond the
     picture lies on its edge.
     """
-    places = {
-        name: (number, point, float(point["success"]["value"]), float(point[axis]["value"]))
+    width, height = (size - taken for size, taken in zip(PLANE_PX, _SCALE_PX, strict=True))
+    drawable = {
+        name: (number, point)
         for number, (name, point) in enumerate(points.items(), start=1)
-        if point[axis]["value"] is not None and point["success"]["value"] is not None
+        if None not in (point["success"]["value"], point[axis]["value"])
     }
-    width, height, left, below = _PLANE_PX
-    ups = [y for *_, y in places.values()]
-    low, high = max(min([0.0, *ups]), -_PLANE_REACH) - 0.08, min(max([1.0, *ups]), 1 + _PLANE_REACH) + 0.08
-    to_x, to_y = (width - left) / 1.12, (height - below) / (high - low)
+    ups = [float(point[axis]["value"]) for _, point in drawable.values()]
+    low = max(min([0.0, *ups]), -_PLANE_REACH) - 0.08
+    high = min(max([1.0, *ups]), 1 + _PLANE_REACH) + 0.08
+    to_x, to_y = width / 1.12, height / (high - low)
 
     def at(x: float, y: float) -> tuple[float, float]:
         return (x + 0.06) * to_x, (high - min(max(y, low), high)) * to_y
 
-    lines, scale = "", ""
+    grid, scale = "", ""
     for value in (0.0, 0.25, 0.5, 0.75, 1.0):
         x, y = at(value, value)
-        strength = 0.35 if value in {0.0, 1.0} else 0.12
-        grid = f'stroke="currentColor" stroke-opacity="{strength}"'
-        lines += f'<line x1="{x:.1f}" x2="{x:.1f}" y1="0" y2="{height - below}" {grid}/>'
-        lines += f'<line y1="{y:.1f}" y2="{y:.1f}" x1="0" x2="{width - left}" {grid}/>'
-        scale += f'<text x="{left + x:.1f}" y="{height - below + 16}" text-anchor="middle">{value:g}</text>'
-        scale += f'<text x="{left - 6}" y="{y + 4:.1f}" text-anchor="end">{value:g}</text>'
-    shapes, marks = "", ""
-    for name, (number, point, x, y) in places.items():
-        is_ranked = point["role"] not in OUTSIDE
-        colour = "var(--accent, #1f6fb4)" if is_ranked else "currentColor"
-        px, py = at(x, y)
-        ellipse = point[axis]["ellipse"]
-        if ellipse["major"] is not None:
-            move = f"translate({px:.1f} {py:.1f}) scale({to_x:.1f} {-to_y:.1f}) rotate({np.degrees(ellipse['angle_rad']):.2f})"
-            shapes += (
-                f'<ellipse rx="{ellipse["major"]:.4f}" ry="{ellipse["minor"]:.4f}" transform="{move}" fill-opacity=".1" '
-                f'style="fill:{colour};stroke:{colour}" stroke-opacity=".5" vector-effect="non-scaling-stroke"/>'
-            )
-        title = html.escape(f"{number}: {name}, success {x:.2f}, {axis} {y:.2f}")
-        weight = ' font-weight="bold"' if point["front"] else ""
-        marks += (
-            f'<g style="fill:{colour if is_ranked else "none"};stroke:{colour}"><title>{title}</title>'
-            f'<circle cx="{px:.1f}" cy="{py:.1f}" r="{5 if is_ranked else 4}"/></g>'
-            f'<text x="{px + 8:.1f}" y="{py - 6:.1f}"{weight}>{number}</text>'
-        )
-    front = sorted((x, y) for _, point, x, y in places.values() if point["front"])
-    if front:
-        # level up to a point, then down to the next
-        corners = [
-            (-0.06, front[0][1]),
-            *(
-                corner
-                for (x, y), (_, after) in zip(front, [*front[1:], (0, low)], strict=True)
-                for corner in ((x, y), (x, after))
-            ),
-        ]
-        path = " ".join(f"{x:.1f},{y:.1f}" for x, y in itertools.starmap(at, corners))
-        shapes = (
-            f'<polyline points="{path}" fill="none" style="stroke:var(--accent, #1f6fb4)" stroke-dasharray="5 4"/>'
-            + shapes
-        )
-    said = label or f"Success and {axis} of {len(places)} systems"
+        line = f'stroke="currentColor" stroke-opacity="{0.35 if value in {0.0, 1.0} else 0.12}"'
+        grid += f'<path d="M{x:.1f} 0V{height}M0 {y:.1f}H{width}" {line}/>'
+        scale += f'<text x="{_SCALE_PX[0] + x:.1f}" y="{height + 16}" text-anchor="middle">{value:g}</text>'
+        scale += f'<text x="{_SCALE_PX[0] - 6}" y="{y + 4:.1f}" text-anchor="end">{value:g}</text>'
+    ellipses = "".join(_ellipse(point, axis, at, (to_x, -to_y)) for _, point in drawable.values())
+    marks = "".join(_mark(name, number, point, axis, at) for name, (number, point) in drawable.items())
+    label = html.escape(f"Success and {axis} of {len(drawable)} systems", quote=True)
+    up = html.escape(f"{axis}, 0 unrelated, 1 the same music")
     return (
-        f'<svg class="plot" role="img" aria-label="{html.escape(said, quote=True)}" viewBox="0 0 {width} {height}" '
-        f'font-size="12" fill="currentColor">{scale}'
-        f'<text x="{width - 4}" y="{height - 8}" text-anchor="end">success, how much of what was asked</text>'
-        f'<text transform="translate(14 {height - below}) rotate(-90)">{html.escape(axis)}, 0 unrelated, 1 the same music</text>'
-        f'<svg x="{left}" y="0" width="{width - left}" height="{height - below}">{lines}{shapes}{marks}</svg></svg>'
+        f'<svg class="plot" role="img" aria-label="{label}" viewBox="0 0 {PLANE_PX[0]} {PLANE_PX[1]}" font-size="12" '
+        f'fill="currentColor">{scale}<text x="{PLANE_PX[0] - 4}" y="{PLANE_PX[1] - 8}" text-anchor="end">success, how '
+        f'much of what was asked</text><text transform="translate(14 {height}) rotate(-90)">{up}</text>'
+        f'<svg x="{_SCALE_PX[0]}" width="{width}" height="{height}">{grid}{ellipses}'
+        f"{_staircase([point for _, point in drawable.values()], axis, at)}{marks}</svg></svg>"
     )
+
+
+def _colour(point: Mapping[str, Any]) -> str:
+    return "currentColor" if point["role"] in OUTSIDE else _ACCENT
+
+
+def _ellipse(point: Mapping[str, Any], axis: str, at: At, scale: tuple[float, float]) -> str:
+    ellipse = point[axis]["ellipse"]
+    if ellipse["major"] is None:
+        return ""
+    x, y = at(point["success"]["value"], point[axis]["value"])
+    turn = f"scale({scale[0]:.1f} {scale[1]:.1f}) rotate({np.degrees(ellipse['angle_rad']):.2f})"
+    radii = f'rx="{ellipse["major"]:.4f}" ry="{max(ellipse["minor"], 1e-3):.4f}"'  # one of no width is a line
+    return (
+        f'<ellipse {radii} transform="translate({x:.1f} {y:.1f}) {turn}" fill-opacity=".1" stroke-opacity=".5" '
+        f'vector-effect="non-scaling-stroke" style="fill:{_colour(point)};stroke:{_colour(point)}"/>'
+    )
+
+
+def _mark(name: str, number: int, point: Mapping[str, Any], axis: str, at: At) -> str:
+    across, up = float(point["success"]["value"]), float(point[axis]["value"])
+    x, y = at(across, up)
+    filled = "none" if point["role"] in OUTSIDE else _ACCENT
+    weight = ' font-weight="bold"' if point["front"] else ""
+    title = html.escape(f"{number}: {name}, success {across:.2f}, {axis} {up:.2f}")
+    return (
+        f'<g style="fill:{filled};stroke:{_colour(point)}"><title>{title}</title>'
+        f'<circle cx="{x:.1f}" cy="{y:.1f}" r="5"/></g><text x="{x + 8:.1f}" y="{y - 6:.1f}"{weight}>{number}</text>'
+    )
+
+
+def _staircase(points: Sequence[Mapping[str, Any]], axis: str, at: At) -> str:
+    """Draw what the front leaves below it: level up to a point, then down to the next."""
+    front = sorted((point["success"]["value"], point[axis]["value"]) for point in points if point["front"])
+    if not front or axis != "preservation":  # which the front is of
+        return ""
+    heights = [*(y for _, y in front), -np.inf]
+    corners = [(-1.0, front[0][1])]
+    corners += [(x, height) for (x, _), two in zip(front, itertools.pairwise(heights), strict=True) for height in two]
+    path = " ".join(f"{x:.1f},{y:.1f}" for x, y in itertools.starmap(at, corners))
+    return f'<polyline points="{path}" fill="none" stroke-dasharray="5 4" style="stroke:{_ACCENT}"/>'
 
 
 _NAMES, _WIDTH, _LANE, _GAP, _MELODY = 136, 880, 16, 6, 96
