@@ -280,8 +280,8 @@ def facet_blocks(results: Mapping[str, Any]) -> Iterator[Block]:
         for facet, names in facets["metrics"].items()
     )
     caption = (
-        f"0 is unrelated music, 1 the same music of this run. Means of metrics ({made}), each placed between the means of "
-        "both controls and not cut off: the same music is a lesser copy, so that edits may lie above 1 (or below 0)"
+        f"0 is unrelated music, 1 the same music of this run. Means of metrics ({made}), each placed between the means "
+        "of both controls and not cut off: the same music is a lesser copy, so that edits may lie above 1 (or below 0)"
     )
     yield Block("By facet, between the controls", tuple(head), tuple(rows), caption=caption)
 
@@ -471,7 +471,7 @@ def markdown_report(results: Mapping[str, Any]) -> str:
         _failures(results, MARKDOWN),
     ):
         if block.rows:
-            parts += filter(None, [f"### {block.title}", block.caption, _markdown_block(block)])
+            parts += filter(None, [f"### {block.title}", block.caption, markdown_block(block)])
         elif block.points:
             parts += [f"### {block.title}", "\n".join(f"- {point}" for point in block.points)]
     return "\n\n".join(parts)
@@ -481,12 +481,13 @@ def markdown_table(results: Mapping[str, Any], view: str = WHOLE, systems: Colle
     """Return all scores in one table as Markdown: value, mark and interval in each cell."""
     table = results["tables"][view] if "tables" in results else results
     block = _scores(results, table, columns(table))
-    return _markdown_block(
+    return markdown_block(
         block._replace(rows=tuple(row for row in block.rows if systems is None or row.name in systems))
     )
 
 
-def _markdown_block(block: Block) -> str:
+def markdown_block(block: Block) -> str:
+    """Return the rows of a block as a Markdown table."""
     rule = ["---", *("---:" for _ in block.head)]
     rows = []
     for row in block.rows:

@@ -157,9 +157,8 @@ def pareto_front(points: npt.ArrayLike) -> npt.NDArray[np.bool_]:
     if table.ndim != 2:
         raise InvalidInputError(f"points must have shape (n, n_scores), got {table.shape}")
     defined = ~np.isnan(table).any(axis=1)
-    # is_beaten[i, j]: i is beaten by j; a comparison with NaN is false
-    as_good = (table[None] >= table[:, None]).all(axis=2)
-    better = (table[None] > table[:, None]).any(axis=2)
-    is_beaten = as_good & better & defined[None]
-    front: npt.NDArray[np.bool_] = defined & ~is_beaten.any(axis=1)
+    first, second = table[:, None], table[None]
+    # which of the first is beaten by which of the second; a comparison with NaN is false
+    is_beaten = np.logical_and.reduce(second >= first, axis=2) & np.logical_or.reduce(second > first, axis=2)
+    front: npt.NDArray[np.bool_] = defined & ~np.logical_or.reduce(is_beaten, axis=1)
     return front

@@ -113,7 +113,8 @@ class Calibrated:
         """Return where scores, shape (n, n_metrics), stand: 0 is the mean of unrelated, 1 that of the same music."""
         low, high = (np.array(_means(side)) for side in (self.unrelated, self.same))
         with np.errstate(invalid="ignore", divide="ignore"):  # of a metric that counts both differ
-            return (values - low) / (high - low)
+            placed: npt.NDArray[np.float64] = (values - low) / (high - low)
+        return placed
 
     @property
     def by_facet(self) -> dict[str, list[str]]:

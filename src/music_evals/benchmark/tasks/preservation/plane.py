@@ -22,13 +22,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from music_evals.benchmark.formats import SIGNIFICANCE
-from music_evals.benchmark.score_table import OUTSIDE, Floats, Integers, ScoreTable
+from music_evals.benchmark.score_table import OUTSIDE, ScoreTable
 from music_evals.benchmark.tables import PLANE_AXES
 from music_evals.benchmark.tasks.preservation.facets import Calibrated, calibrated
 from music_evals.benchmark.tasks.preservation.pairs import CEILING
 from music_evals.pipelines.edit_success import SUCCESS
 from music_evals.stats import holm, mean_interval, paired_mean_tests
 from music_evals.stats.calibration import Clustered, combined_positions
+from music_evals.stats.clusters import Floats, Integers
 from music_evals.stats.plane import bootstrap_ellipse, pareto_front
 
 __all__ = ["Edits", "plane", "plane_of"]
