@@ -6,15 +6,18 @@ import functools
 import html
 import itertools
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from music_evals.benchmark.formats import COLOURS, figure_of, literal, static, svg
+from music_evals.benchmark.formats import COLOURS, figure_of, literal, render, static, svg
 from music_evals.benchmark.score_table import OUTSIDE
 from music_evals.metrics.rhythm import TOLERANCE_SEC
 from music_evals.metrics.structure import WINDOW_SEC
+
+if TYPE_CHECKING:
+    from markupsafe import Markup
 
 RIM = {"delta_bpm": 40.0}
 """Metric without a worst value -> what is drawn in the centre of the radar, and all beyond it."""
@@ -118,6 +121,15 @@ def plane_svg(points: Mapping[str, Mapping[str, Any]], *, axis: str = "preservat
         f'<svg x="{_SCALE_PX[0]}" width="{width}" height="{height}">{grid}{ellipses}'
         f"{_staircase([point for _, point in drawable.values()], axis, at)}{marks}</svg></svg>"
     )
+
+
+def plane_figure(points: Mapping[str, Mapping[str, Any]], *, axis: str = "preservation") -> Markup:
+    """Return `plane_svg` as HTML with the names of its points, those of the front in bold."""
+    from markupsafe import Markup
+
+    picture = Markup(plane_svg(points, axis=axis))  # noqa: S704  (names are escaped there)
+    page = render("music_evals.benchmark.tasks.preservation", "plane_figure.html", points=points, picture=picture)
+    return Markup(page)  # noqa: S704  (the template escapes)
 
 
 def _colour(point: Mapping[str, Any]) -> str:

@@ -16,7 +16,7 @@ from music_evals.benchmark.report import Ranked, score_page, shares
 from music_evals.benchmark.score_table import Floats, ScoreTable
 from music_evals.benchmark.tasks.preservation.pairs import CONTROLS, UNRELATED
 from music_evals.benchmark.tasks.preservation.players import AUDIO_FOLDER, MOST_SEC, Players, clock
-from music_evals.benchmark.tasks.preservation.plots import PLANE_PX, RIM, outward, plane_svg, radar, timeline
+from music_evals.benchmark.tasks.preservation.plots import PLANE_PX, RIM, outward, plane_figure, radar, timeline
 from music_evals.metrics.catalogue import features_of
 
 MOST_PAIRS = 2000
@@ -73,8 +73,6 @@ def render_report(
 
 def plane_section(results: Mapping[str, Any]) -> Section | None:
     """Return the plane of a run, and that of each facet; None where success is not known."""
-    from markupsafe import Markup
-
     plane = results.get("plane")
     if not plane:
         return None
@@ -83,12 +81,11 @@ def plane_section(results: Mapping[str, Any]) -> Section | None:
     page = render(
         _PACKAGE,
         "plane.html",
-        picture=Markup(plane_svg(points)),  # noqa: S704  (names are escaped there)
-        facets=[(facet, Markup(plane_svg(points, axis=facet))) for facet in facets],  # noqa: S704
-        points=points,
+        picture=plane_figure(points),
+        facets=[(facet, plane_figure(points, axis=facet)) for facet in facets],
         groups=results["wording"]["groups"],
     )
-    return Section("What was asked, and what was kept", PLANE_PX[1] + 400, page)
+    return Section("Success over preservation", PLANE_PX[1] + 400, page)
 
 
 def _chance(results: Mapping[str, Any]) -> str:

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import hashlib
-import json
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -247,8 +245,8 @@ class Preservation(Task):
                 remove_results(out)
             store = FeatureStore(Path(settings.features or scratch / "features").absolute())
             store.try_out()
-            requests = {(pair.item, pair.system): pair.targets for pair in pairs.pairs if isinstance(pair, EditPair)}
-            targets = {target for text in requests.values() if text for target in targets_of(text)}
+            requests = {pair.targets for pair in pairs.pairs if isinstance(pair, EditPair)}
+            targets = {target for text in requests for target in targets_of(text)}
             if targets:
                 features = dict.fromkeys((*measures.features, *features_for(targets)))
                 measures = dataclasses.replace(measures, features=tuple(features))
@@ -257,9 +255,6 @@ class Preservation(Task):
             has_audio = any(pair.modality == "audio" for pair in pairs.pairs)
             extractors = describe_extractors(measures) if has_audio else {"features": {}}
             more = {"companions": [*measures.companions, *success], "extractors": extractors}
-            if success:  # scores are resumed by what files hold; with other targets the records are others
-                content = json.dumps(sorted(requests.items()))
-                more["targets"] = hashlib.sha256(content.encode()).hexdigest()
             header = self.header(pairs.dataset, settings.variant, measures.metrics, **more)
             job = PairJob(
                 header=header,
