@@ -36,6 +36,7 @@ examples:
 VERBS = {
     "inpainting": "inpainting",
     "preservation": "preserve",
+    "edits": "edit",
     "lyrics": "lyrics",
     "descriptions": "describe",
     "discrepancy": "discrepancy",

@@ -13,7 +13,7 @@ from music_evals.annotations import FACETS
 from music_evals.benchmark.formats import plain
 from music_evals.benchmark.tasks.preservation.plots import plane_figure
 from music_evals.metrics.catalogue import PRESERVATION_METRICS
-from music_evals.pipelines.edit_success import TargetScore, share_done, success_of
+from music_evals.pipelines.edit_success import TargetScore, success_of
 from music_evals.pipelines.intervals import mean_of_defined
 from music_evals.stats.plane import NO_ELLIPSE
 from music_evals.ui.assets import html
@@ -46,4 +46,4 @@ def plane_html(bars: Sequence[Bar], targets: Mapping[str, TargetScore]) -> Marku
     points = plain({"this edit": point, "the original, unchanged": unchanged})
     shown = plane_figure(points) if None not in (points["this edit"][name]["value"] for name in scores) else ""
     rows = [(kind, score.success, score.verdict, score.reason) for kind, score in targets.items()]
-    return html("plane.html", picture=shown, targets=rows, success=scores["success"], done=share_done(targets))
+    return html("plane.html", picture=shown, targets=rows)
