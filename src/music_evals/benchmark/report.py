@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -60,7 +59,6 @@ def score_page(
     """
     wording = results["wording"]
     item = wording["items"].removesuffix("s")
-    notes = caveats(results)
     reasons = [[row[key] for key in ("item", "system", "metric", "reason")] for row in results["undefined"]]
     remarks = [[row["item"], row["system"], "all", "; ".join(row["notes"])] for row in results["notes"]]
     if "ranked_by" in results:
@@ -84,8 +82,7 @@ def score_page(
         blocks=[*plane_blocks(results), *facet_blocks(results), *blocks(results), *part_blocks(results)],
         highlight=highlight,
         legend=legend(results, PAGE),
-        caveats=notes,
-        notes_px=sum(32 * math.ceil(len(note) / 100) for note in notes),
+        caveats=caveats(results),
         tests=list(_tests(results)),
         n_significant=len(significant(results)),
         how_compared=how_compared,

@@ -231,9 +231,9 @@ def part_blocks(results: Mapping[str, Any]) -> Iterator[Block]:
 
 def plane_blocks(results: Mapping[str, Any]) -> Iterator[Block]:
     """Yield success and preservation of each system, where the task has both, and how it stands to the controls."""
-    plane, wording = results.get("plane"), results["wording"]
-    if not plane:
+    if not (plane := results.get("plane")):
         return
+    wording = results["wording"]
     verdicts = {(test["system"], test["control"], test["axis"]): test["verdict"] for test in plane["tests"]}
     controls = list(dict.fromkeys(control for _, control, _ in verdicts))
     rows = []

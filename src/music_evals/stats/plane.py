@@ -1,7 +1,6 @@
 """Systems by two scores at once: an ellipse around each, and those that no other beats in both.
 
-Two scores of one system are drawn from the same sources, so that they go together: where a source is hard, both may be
-low. An ellipse says so, and two intervals do not.
+Both scores of a system are drawn from the same sources and go together, which an ellipse says and two intervals do not.
 """
 
 from __future__ import annotations
@@ -20,14 +19,9 @@ __all__ = ["NO_ELLIPSE", "Ellipse", "bootstrap_ellipse", "pareto_front"]
 
 
 class Ellipse(NamedTuple):
-    """An ellipse about a point.
+    """Half the length and half the width of an ellipse, in the unit of the scores, and the angle of its length.
 
-    Attributes
-    ----------
-    major, minor
-        Half its length and half its width, in the unit of the scores; 0 where nothing varies that way.
-    angle_rad
-        Of its length, counted from the first score to the second, above -π/2 and at most π/2.
+    The angle is counted from the first score to the second, above -π/2 and at most π/2.
     """
 
     major: float
@@ -50,10 +44,9 @@ def bootstrap_ellipse(
 ) -> Ellipse:
     """Return the ellipse that holds two scores of a system, by a bootstrap over clusters.
 
-    Each score is a weighted sum of means of columns. Clusters are drawn with replacement, all columns of one together.
-    The ellipse has the covariance of the resampled scores, enlarged by c / (c - 1) for c clusters, and Hotelling's
-    radius: the square root of 2 (c - 1) / (c - 2) times the quantile of F with 2 and c - 2 degrees of freedom. With
-    many clusters this is the usual 2.45 standard deviations; with four it is 7.5, as four say little.
+    Clusters are drawn with replacement, all columns of one together. The ellipse has the covariance of the resampled
+    scores, enlarged by c / (c - 1) for c clusters, and Hotelling's (1931) radius: the root of 2 (c - 1) / (c - 2) times
+    the quantile of F with 2 and c - 2 degrees of freedom; 2.45 with many clusters, 7.5 with four, which say little.
 
     Parameters
     ----------
@@ -62,12 +55,9 @@ def bootstrap_ellipse(
     groups
         Cluster of each item, shape (n,), whole numbers or strings; None makes each item its own cluster.
     weights
-        Of the columns in the two scores, shape (2, n_columns).
-    confidence
-        Nominal coverage, above 0 and below 1.
-    n_resamples, seed
-        Of the bootstrap. Item order and the names of clusters play no part; with one seed, systems of equal clusters
-        are resampled alike.
+        Of the means of the columns in the two scores, shape (2, n_columns).
+    confidence, n_resamples, seed
+        Nominal coverage, and of the bootstrap. Item order and the names of clusters play no part.
 
     Returns
     -------
@@ -80,17 +70,6 @@ def bootstrap_ellipse(
         Not one group an item.
     InvalidInputError
         Arrays of other shapes, or an option out of range.
-
-    References
-    ----------
-    Hotelling (1931), The generalization of Student's ratio, Ann. Math. Statist. 2(3).
-
-    Examples
-    --------
-    >>> level = [[0.1, 0.9], [0.2, 0.8], [0.3, 0.7], [0.4, 0.6]]
-    >>> found = bootstrap_ellipse(level, None, [[1, 0], [0, 1]])
-    >>> round(found.angle_rad / np.pi, 3), round(found.minor, 3)
-    (-0.25, 0.0)
     """
     from scipy import stats
 
@@ -135,18 +114,17 @@ def pareto_front(points: npt.ArrayLike) -> npt.NDArray[np.bool_]:
     Parameters
     ----------
     points
-        Scores of systems, shape (n, n_scores); higher is better. A system with a NaN is not on the front, and
-        keeps nobody from it.
+        Scores of systems, shape (n, n_scores); higher is better. One with a NaN is not on the front and beats nobody.
 
     Returns
     -------
     numpy.ndarray
-        Shape (n,). Equal systems are on it together; any increasing function of a score leaves it as it is.
+        Shape (n,). Equal systems are on it together.
 
     Raises
     ------
     InvalidInputError
-        Points not of shape (n, n_scores).
+        Points of another shape.
 
     Examples
     --------

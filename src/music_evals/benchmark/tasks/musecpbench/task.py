@@ -9,7 +9,7 @@ import contextlib
 import dataclasses
 import os
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Final, NamedTuple
 
@@ -206,10 +206,9 @@ class MuseCPBench(Task):
         edits: list[dict[str, Any]] = []
         manifest: list[dict[str, Any]] = []
         for system in settings.chosen:
-            if system in CONTROLS and system not in settings.systems and not manifest:
-                continue  # nobody is there whom they would be beside
-            if system == "simple_edit" and not any(row.get("targets") for row in manifest):
-                continue  # there is nothing for it to follow
+            beside = [row for row in manifest if system != "simple_edit" or row.get("targets")]
+            if system in CONTROLS and system not in settings.systems and not beside:
+                continue  # nobody is there whom they would be beside, or nothing was asked that could be followed
             try:
                 info, made = _edited(system, held, list(infos), progress)
             except OutputError:
@@ -247,13 +246,9 @@ class MuseCPBench(Task):
             "paper_data": dict(PAPER_DATA),
         }
         results = plain(study(outcome.results, outcome.scores, infos, edits, about))
-        planes = [
-            f"## {block.title}\n\n{block.caption}\n\n{markdown_block(block)}\n"
-            for block in plane_blocks(outcome.results)
-        ]
         files = {
             "study": write_atomically(out / RESULTS, f"{dump_json(results)}\n".encode()),
-            "table": write_atomically(out / TABLE, "\n".join([markdown(results), *planes]).encode()),
+            "table": write_atomically(out / TABLE, "\n".join([markdown(results), *_planes(outcome.results)]).encode()),
             "results": outcome.files["results"],
         }
         failures = [(name, left_out[name]) for name in about["refused"] if name not in infos]
@@ -263,6 +258,12 @@ class MuseCPBench(Task):
 
 MUSECPBENCH: Final = MuseCPBench()
 """The task."""
+
+
+def _planes(results: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the plane of the run of preservation as Markdown, where targets were named."""
+    for block in plane_blocks(results):
+        yield f"## {block.title}\n\n{block.caption}\n\n{markdown_block(block)}\n"
 
 
 def _edited(

@@ -4,13 +4,11 @@ Across is how much of what was asked is there (`edit_success`); up is the mean o
 and the same music (1), as `facets` has them, or one of them. A facet that the edits were meant to change, or that has
 no score in the run, is in no mean. Both are over the edits whose success is measured.
 
-The two are never made one number. What a success is worth in damage is a question of the task; every weight would be
-ours, and with most weights a system that does next to nothing wins. So systems have no order but this: on the front are
-those that no other beats in both, of those whose success can be told from that of the music unchanged. Controls are in
-no order: the same music is at success 0, whatever it preserves.
+The two are never made one number: what a success is worth in damage is a question of the task, every weight would be
+ours, and with most weights a system that does next to nothing wins. So the only order is the Pareto front: those that
+no other beats in both, of those whose success can be told from that of the music unchanged. Controls are in no order.
 
-A system and a control are compared source by source, each by the mean of its edits of a source, since they need not
-have the same number of edits.
+System and control are compared source by source, by the means of their edits, as they need not have the same number.
 """
 
 from __future__ import annotations
@@ -77,30 +75,16 @@ def plane(
 ) -> dict[str, Any]:
     """Return the points of systems and what they are compared with, as results.json holds them.
 
-    Parameters
-    ----------
-    held
-        The scale of preservation, from `facets.calibrated`.
-    systems
-        Name -> its edits, controls among them.
-    intended
-        Facets that the edits were meant to change.
-    confidence, n_resamples, seed
-        Of the intervals, of the bootstrap behind the ellipses, and of the tests, which take ten times as many.
-
-    Returns
-    -------
-    dict
-        ``facets``: those in the mean. ``systems``: name -> ``role``, ``n`` edits of ``n_groups`` sources, ``front``,
-        and cells with ``value``, ``low`` and ``high``: ``success``, ``preservation`` and, where there are several, each
-        facet; those of preservation with ``ellipse``, see `stats.plane`. ``tests``: ``system``, ``control``, ``axis``,
-        the fields of `stats.PairedTest`, ``p_holm``, corrected over all of them, and ``verdict``: ``"better"``,
-        ``"worse"``, ``"not told apart"``, ``"undecided"`` where test and interval disagree, or ``"not compared"``.
-        Nothing where no facet has a score, or no system an edit whose success is measured.
+    `held` is the scale of preservation, `intended` names facets that the edits were meant to change; tests take ten
+    times as many resamples as ellipses. ``facets``: those in the mean. ``systems``: name -> ``role``, ``n`` edits of
+    ``n_groups`` sources, ``front``, and cells with ``value``, ``low`` and ``high``: ``success``, ``preservation`` and,
+    where there are several, each facet, with ``ellipse`` (`stats.plane`). ``tests``: ``system``, ``control``, ``axis``,
+    the fields of `stats.PairedTest`, ``p_holm`` over all of them, and ``verdict``: ``"better"``, ``"worse"``,
+    ``"not told apart"``, ``"undecided"`` where test and interval disagree, or ``"not compared"``. Nothing where no
+    facet has a score, or no system an edit whose success is measured.
     """
     facets = [facet for facet in held.by_facet if facet not in intended and held.weights(facet).any()]
-    measured = {name: edits.measured for name, edits in systems.items()}
-    measured = {name: edits for name, edits in measured.items() if len(edits.success)}
+    measured = {name: chosen for name, edits in systems.items() if len((chosen := edits.measured).success)}
     ranked = [name for name, edits in measured.items() if edits.role not in OUTSIDE]
     if not facets or not ranked:
         return {}
@@ -115,11 +99,8 @@ def plane(
         for test in tests
         if (test["control"], test["axis"]) == (CEILING, "success") and test["verdict"] not in {"better", "undecided"}
     }
-    active = [name for name in ranked if name not in idle]
-    front = pareto_front(
-        np.array([[points[name][axis]["value"] for axis in PLANE_AXES] for name in active]).reshape(-1, 2)
-    )
-    for name, is_on in zip(active, front.tolist(), strict=True):
+    places = [[np.nan if name in idle else points[name][axis]["value"] for axis in PLANE_AXES] for name in ranked]
+    for name, is_on in zip(ranked, pareto_front(places).tolist(), strict=True):
         points[name]["front"] = is_on
     return {"facets": facets, "systems": points, "tests": tests}
 

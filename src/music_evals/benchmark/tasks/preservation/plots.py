@@ -98,10 +98,9 @@ def plane_svg(points: Mapping[str, Mapping[str, Any]], *, axis: str = "preservat
     ups = [float(point[axis]["value"]) for _, point in drawable.values()]
     low = max(min([0.0, *ups]), -_PLANE_REACH) - 0.08
     high = min(max([1.0, *ups]), 1 + _PLANE_REACH) + 0.08
-    to_x, to_y = width / 1.12, height / (high - low)
 
     def at(x: float, y: float) -> tuple[float, float]:
-        return (x + 0.06) * to_x, (high - min(max(y, low), high)) * to_y
+        return (x + 0.06) * width / 1.12, (high - min(max(y, low), high)) * height / (high - low)
 
     grid, scale = "", ""
     for value in (0.0, 0.25, 0.5, 0.75, 1.0):
@@ -110,7 +109,6 @@ def plane_svg(points: Mapping[str, Mapping[str, Any]], *, axis: str = "preservat
         grid += f'<path d="M{x:.1f} 0V{height}M0 {y:.1f}H{width}" {line}/>'
         scale += f'<text x="{_SCALE_PX[0] + x:.1f}" y="{height + 16}" text-anchor="middle">{value:g}</text>'
         scale += f'<text x="{_SCALE_PX[0] - 6}" y="{y + 4:.1f}" text-anchor="end">{value:g}</text>'
-    ellipses = "".join(_ellipse(point, axis, at, (to_x, -to_y)) for _, point in drawable.values())
     marks = "".join(_mark(name, number, point, axis, at) for name, (number, point) in drawable.items())
     label = html.escape(f"Success and {axis} of {len(drawable)} systems", quote=True)
     up = html.escape(f"{axis}, 0 unrelated, 1 the same music")
@@ -118,7 +116,7 @@ def plane_svg(points: Mapping[str, Mapping[str, Any]], *, axis: str = "preservat
         f'<svg class="plot" role="img" aria-label="{label}" viewBox="0 0 {PLANE_PX[0]} {PLANE_PX[1]}" font-size="12" '
         f'fill="currentColor">{scale}<text x="{PLANE_PX[0] - 4}" y="{PLANE_PX[1] - 8}" text-anchor="end">success, how '
         f'much of what was asked</text><text transform="translate(14 {height}) rotate(-90)">{up}</text>'
-        f'<svg x="{_SCALE_PX[0]}" width="{width}" height="{height}">{grid}{ellipses}'
+        f'<svg x="{_SCALE_PX[0]}" width="{width}" height="{height}">{grid}'
         f"{_staircase([point for _, point in drawable.values()], axis, at)}{marks}</svg></svg>"
     )
 
@@ -132,31 +130,22 @@ def plane_figure(points: Mapping[str, Mapping[str, Any]], *, axis: str = "preser
     return Markup(page)  # noqa: S704  (the template escapes)
 
 
-def _colour(point: Mapping[str, Any]) -> str:
-    return "currentColor" if point["role"] in OUTSIDE else _ACCENT
-
-
-def _ellipse(point: Mapping[str, Any], axis: str, at: At, scale: tuple[float, float]) -> str:
-    ellipse = point[axis]["ellipse"]
-    if ellipse["major"] is None:
-        return ""
-    x, y = at(point["success"]["value"], point[axis]["value"])
-    turn = f"scale({scale[0]:.1f} {scale[1]:.1f}) rotate({np.degrees(ellipse['angle_rad']):.2f})"
-    radii = f'rx="{ellipse["major"]:.4f}" ry="{max(ellipse["minor"], 1e-3):.4f}"'  # one of no width is a line
-    return (
-        f'<ellipse {radii} transform="translate({x:.1f} {y:.1f}) {turn}" fill-opacity=".1" stroke-opacity=".5" '
-        f'vector-effect="non-scaling-stroke" style="fill:{_colour(point)};stroke:{_colour(point)}"/>'
-    )
-
-
-def _mark(name: str, number: int, point: Mapping[str, Any], axis: str, at: At) -> str:
-    across, up = float(point["success"]["value"]), float(point[axis]["value"])
-    x, y = at(across, up)
-    filled = "none" if point["role"] in OUTSIDE else _ACCENT
+def _mark(title: str, number: int, point: Mapping[str, Any], axis: str, at: At) -> str:
+    """Draw the ellipse of a point, where it has one, and the point."""
+    (x, y), origin, unit = at(point["success"]["value"], point[axis]["value"]), at(0, 0), at(1, 1)
+    stroke, filled = ("currentColor", "none") if point["role"] in OUTSIDE else (_ACCENT, _ACCENT)
+    ellipse, drawing = point[axis]["ellipse"], ""
+    if ellipse["major"] is not None:
+        # in the unit of the scores, turned there and then stretched as the picture is
+        scale = f"scale({unit[0] - origin[0]:.1f} {unit[1] - origin[1]:.1f})"
+        drawing = (
+            f'<ellipse rx="{ellipse["major"]:.4f}" ry="{max(ellipse["minor"], 1e-3):.4f}" transform="translate({x:.1f} '
+            f'{y:.1f}) {scale} rotate({np.degrees(ellipse["angle_rad"]):.2f})" fill-opacity=".1" stroke-opacity=".5" '
+            f'vector-effect="non-scaling-stroke" style="fill:{stroke};stroke:{stroke}"/>'
+        )
     weight = ' font-weight="bold"' if point["front"] else ""
-    title = html.escape(f"{number}: {name}, success {across:.2f}, {axis} {up:.2f}")
     return (
-        f'<g style="fill:{filled};stroke:{_colour(point)}"><title>{title}</title>'
+        f'{drawing}<g style="fill:{filled};stroke:{stroke}"><title>{html.escape(title)}</title>'
         f'<circle cx="{x:.1f}" cy="{y:.1f}" r="5"/></g><text x="{x + 8:.1f}" y="{y - 6:.1f}"{weight}>{number}</text>'
     )
 
