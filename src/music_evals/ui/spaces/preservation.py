@@ -16,7 +16,7 @@ from collections.abc import Callable, Generator, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
-from music_evals.annotations import FORMS, Features, Score, targets_of
+from music_evals.annotations import FORMS, EditTarget, Features, Score, targets_of, targets_text
 from music_evals.audio.io import Audio
 from music_evals.benchmark.formats import plain
 from music_evals.errors import (
@@ -84,7 +84,8 @@ class Compared:
     sources: tuple[Source, Source]  # features and hashes of both
     scores: PairScores
     tracks: tuple[Track, Track]  # what can be played of both
-    targets: Mapping[str, TargetScore] = dataclasses.field(default_factory=dict)  # kind of what was asked -> its score
+    wanted: tuple[EditTarget, ...] = ()  # what was asked of the edit
+    targets: Mapping[str, TargetScore] = dataclasses.field(default_factory=dict)  # kind of target -> its score
 
     @property
     def modality(self) -> str:
@@ -164,7 +165,7 @@ def compare_uploads(
     (first, before, track), (second, after, other) = loaded
     scores, reached = score_pair(first, second, settings), score_targets(before, after, wanted)
     names = paths[0].name, paths[1].name
-    return Compared(names, settings, (first, second), scores, (track, other), reached)
+    return Compared(names, settings, (first, second), scores, (track, other), wanted, reached)
 
 
 def _both(original: str | None, edit: str | None) -> tuple[Path, Path]:
@@ -275,6 +276,12 @@ def code_of(pair: Compared) -> tuple[str, str]:
         ")\n"
         'print(result["per_item"][0])\n'
     )
+    if pair.wanted:
+        python += (
+            "\nfrom music_evals.pipelines.edit_success import evaluate_edit_success\n\n"
+            f"success = evaluate_edit_success([{original!r}], [{edit!r}], [{targets_text(pair.wanted)!r}])\n"
+            'print(success["edit_success"])\n'
+        )
     words = [
         "music-evals", "preserve", "--reference", f"./{original}", "--estimate", f"edit=./{edit}",
         "--variant", pair.settings.variant, *(() if by_default else ("--companions", "all")),
