@@ -33,7 +33,7 @@ $(STAMP): pyproject.toml $(CONSTRAINTS)
 
 run: venv ## judge known edits, edits without weights, then five networks and all baselines on JSB Chorales; writes results/
 	$(BIN)/music-evals preserve --dataset known_edits --config small --out results/known_edits
-	$(BIN)/music-evals benchmark musecpbench --pieces 4 --seconds 20 --no-report --out results/musecpbench \
+	$(BIN)/music-evals benchmark musecpbench --pieces 4 --seconds 20 --out results/musecpbench \
 		--systems transposition,time_stretch,reorchestration,noise_vocoder,hpss_remix,equaliser,effects
 	$(BIN)/music-evals inpainting --dataset jsb_chorales --config musib --split test \
 		--model models/anticipation_rnn --model models/inpaintnet --model models/sketchnet --model models/vli \

@@ -27,7 +27,7 @@ from music_evals.benchmark.tasks.inpainting.task import INPAINTING
 from music_evals.benchmark.tasks.preservation import report as preservation
 from music_evals.benchmark.tasks.preservation.pairs import CEILING, UNRELATED
 from music_evals.benchmark.tasks.preservation.task import PRESERVATION
-from music_evals.metrics.catalogue import AUXILIARY, PRESERVATION_METRICS
+from music_evals.metrics.catalogue import AUXILIARY, CATALOGUE, PRESERVATION_METRICS, SUCCESS_SCORES
 
 __all__ = ["CASES", "Opened", "inpainting_page", "opened", "preservation_page"]
 
@@ -52,11 +52,15 @@ class Opened(NamedTuple):
     shown: int  # sections that are open
 
 
-def preservation_page(n_systems: int, n_items: int, *, seed: int = 0) -> str:
-    """Return the report of systems, and of the two controls, on items of which every tenth score is undefined."""
+def preservation_page(n_systems: int, n_items: int, *, targets: bool = False, seed: int = 0) -> str:
+    """Return the report of systems, and of the two controls, on items of which every tenth score is undefined.
+
+    With `targets` success is scored too, and the same music scores as well as can be, so that there is a plane.
+    """
     rng = np.random.default_rng(seed)
-    names = [*PRESERVATION_METRICS, *AUXILIARY]
-    header = {"variant": "corrected", "metrics": list(PRESERVATION_METRICS), "companions": list(AUXILIARY),
+    more = [*AUXILIARY, *(SUCCESS_SCORES if targets else ())]
+    names = [*PRESERVATION_METRICS, *more]
+    header = {"variant": "corrected", "metrics": list(PRESERVATION_METRICS), "companions": more,
               "extractors": {"features": {}}, "versions": {}}  # fmt: skip
     dataset = {"id": "made_up", "config": None, "split": None, "revision": None}
     systems = [f"system {place}" for place in range(n_systems)]
@@ -74,6 +78,8 @@ def preservation_page(n_systems: int, n_items: int, *, seed: int = 0) -> str:
         rows.append({"kind": "pair", **about, "group": f"{item}", "modality": "audio", **sides, "treatment": ""})
         for name, value in zip(names, rng.random(len(names)), strict=True):
             score = {"value": None, "reason": "reference: silent"} if value < 0.1 else {"value": float(value)}
+            if targets and system == CEILING:
+                score = {"value": 0.0 if name in SUCCESS_SCORES else CATALOGUE[name].best}
             rows.append({"kind": "score", **about, "content": contents, "metric": name, "variant": "corrected",
                          **score, "n": 1})  # fmt: skip
         rows += ({"kind": "outline", "content": content, "duration_sec": 8.0, "beats": [1.0, 2.0, 3.0],

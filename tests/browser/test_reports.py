@@ -212,8 +212,8 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """Reports of 27 systems, and one of 2,000 pairs."""
     folder = tmp_path_factory.mktemp("large")
     pages = {
-        "preservation": preservation_page(27, 6), "inpainting": inpainting_page(27, 12),
-        "pairs": preservation_page(2, 500),
+        "preservation": preservation_page(27, 6), "plane": preservation_page(27, 20, targets=True),
+        "inpainting": inpainting_page(27, 12), "pairs": preservation_page(2, 500),
     }  # fmt: skip
     paths = {name: folder / f"{name}.html" for name in pages}
     for name, page in pages.items():
@@ -221,7 +221,7 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return paths
 
 
-@pytest.mark.parametrize("name", ["preservation", "inpainting", "pairs"])
+@pytest.mark.parametrize("name", ["preservation", "plane", "inpainting", "pairs"])
 def test_a_large_report_is_no_longer_than_6000_px(chromium: Any, large: dict[str, Path], name: str) -> None:
     assert opened(chromium, large[name]).height_px <= 6000
     assert large[name].stat().st_size < 4_000_000
@@ -241,6 +241,20 @@ def test_a_large_report_is_no_longer_than_6000_px(chromium: Any, large: dict[str
         assert couples.count() == 27 * 26 // 2
         assert couples.nth(350).locator("table.plain tbody tr").count() > 10
     assert wrong == []
+    page.close()
+
+
+def test_the_plane_comes_first_and_names_everybody(chromium: Any, large: dict[str, Path], screenshot: Any) -> None:
+    page = chromium.new_page(viewport={"width": 1280, "height": 900})
+    page.goto(large["plane"].as_uri())
+    figure = page.locator("figure.plane").first
+    box = figure.bounding_box()
+    assert box["y"] + box["height"] < 1200
+    assert figure.locator("circle").count() == 29
+    assert figure.locator("ellipse").count() == 29
+    assert page.locator("details.part").first.locator("h2").text_content() == "Success over preservation"
+    assert not page.locator("figure.plane").nth(1).is_visible()
+    screenshot(page, "report_plane")
     page.close()
 
 

@@ -11,7 +11,7 @@ import pytest
 from music_evals import cli
 from music_evals.benchmark.run import task_places
 from music_evals.cli.listing import VERBS
-from music_evals.metrics.catalogue import CATALOGUE, LYRIC_SCORES, PRESERVATION_METRICS
+from music_evals.metrics.catalogue import CATALOGUE, LYRIC_SCORES, PRESERVATION_METRICS, SUCCESS_SCORES
 from music_evals.repositories import repo_path
 
 CONTENT = ("lyric_structure_gated", "lyric_wordlikeness", "lyric_diversity", "lyric_theme_similarity")
@@ -67,6 +67,7 @@ def test_a_task_filters(capsys: pytest.CaptureFixture[str]) -> None:
     assert {"harmony_preservation", "music_context_preservation"} < set(kept)
     assert not {"note_f1", "lyric_song", "musical_inpainting"} & set(kept)
     assert set(listed("metrics", capsys, "--task", "lyric_writing")) == {*LYRIC_SCORES, *CONTENT}
+    assert set(listed("metrics", capsys, "--task", "edits")) == {*SUCCESS_SCORES}
     assert list(lines("datasets", capsys, "--task", "inpainting")) == ["ailabs_1k7", "irish_folk", "jsb_chorales"]
     assert list(lines("models", capsys, "--task", "descriptions")) == ["music_tagger"]
     assert list(lines("tasks", capsys, "--task", "discrepancy")) == ["discrepancy"]

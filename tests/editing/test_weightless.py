@@ -7,8 +7,8 @@ import numpy.typing as npt
 import pytest
 from tests.editing.house import ASK, RATE, audio_request, recording, score_request, triads
 
-from music_evals.annotations import DRUMS, NOTE_DTYPE, EditRequest, Score
-from music_evals.editing.controls import Identity, Unrelated, unrelated_score
+from music_evals.annotations import DRUMS, NOTE_DTYPE, EditInstruction, EditRequest, Score, targets_of
+from music_evals.editing.controls import Identity, SimpleEdit, Unrelated, unrelated_score
 from music_evals.editing.weightless import (
     Effects,
     Equaliser,
@@ -44,6 +44,33 @@ def test_identity_is_the_source_bit_for_bit() -> None:
     (score,) = Identity().edit([score_request()])
     assert score.score is not None
     assert score.score.to_dict() == triads().to_dict()
+
+
+@pytest.mark.parametrize(
+    ("targets", "steps"),
+    [
+        ("transpose=+2; tempo=1.25x", [Transposition(semitones=2.0), TimeStretch(rate=1.25)]),
+        ("length=0.5x", [TimeStretch(rate=2.0)]),
+        ("loudness=+6 dB; tempo=120 bpm; key=A minor", []),
+    ],
+)
+def test_the_simple_edit_does_what_targets_name(targets: str, steps: list[Transposition | TimeStretch]) -> None:
+    """As the edits without weights would, one after the other; what it cannot follow stays as it is."""
+    instruction = EditInstruction(text="Change it.", targets=targets_of(targets))
+    request = expected = EditRequest(source_id="triads", instruction=instruction, score=triads())
+    for step in steps:
+        expected = EditRequest(source_id="triads", instruction=ASK, score=step.edit([expected])[0].score)
+    (result,) = SimpleEdit().edit([request])
+    assert result.score is not None
+    assert expected.score is not None
+    assert result.score.to_dict() == expected.score.to_dict()
+
+
+def test_the_simple_edit_reaches_a_length_in_seconds() -> None:
+    instruction = EditInstruction(text="Longer.", targets=targets_of("length=30 s"))
+    (result,) = SimpleEdit().edit([EditRequest(source_id="triads", instruction=instruction, score=triads())])
+    assert result.score is not None
+    assert float(result.score.seconds(result.score.end_tick)) == pytest.approx(30)
 
 
 def test_unrelated_music_does_not_depend_on_the_notes_of_the_source() -> None:

@@ -34,10 +34,19 @@ def table_of(results: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def order(results: Mapping[str, Any], table: Mapping[str, Any]) -> list[str]:
-    """Return the systems as a table shows them: the ranked ones, best first; then who has seen the reference."""
-    ranking = table.get("ranking", [])
+    """Return the systems as a table shows them: the ranked ones, best first; then who has seen the reference.
+
+    Where success and preservation are both known, those on the Pareto front come first, by name, and then the others.
+    """
+    ranking = table.get("ranking") or front_first(results.get("plane", {}).get("systems", {}))
     outside = [name for name in results["systems"] if name not in ranking]
     return [*ranking, *sorted(outside, key=lambda name: results["systems"][name]["role"] == "control")]
+
+
+def front_first(points: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Return the systems of a plane, those on the front by name, then the others; controls have no order."""
+    ranked = (name for name, point in points.items() if point["role"] not in OUTSIDE)
+    return sorted(ranked, key=lambda name: (not points[name]["front"], name))
 
 
 def compared_systems(results: Mapping[str, Any]) -> list[str]:

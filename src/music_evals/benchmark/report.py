@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -12,7 +11,16 @@ import numpy.typing as npt
 from music_evals.benchmark.contents import caveats, comparisons, failures, n_failures, significant
 from music_evals.benchmark.formats import Section, format_difference, render, static
 from music_evals.benchmark.score_table import ScoreTable
-from music_evals.benchmark.tables import PAGE, blocks, facet_blocks, legend, part_blocks, published_blocks, summary
+from music_evals.benchmark.tables import (
+    PAGE,
+    blocks,
+    facet_blocks,
+    legend,
+    part_blocks,
+    plane_blocks,
+    published_blocks,
+    summary,
+)
 
 ROOM_PX = 4300
 """Of the sections that are open at first, in their order, so that a page stays below 6,000 px on a wide screen."""
@@ -38,6 +46,7 @@ def score_page(
     lead: str = "",
     highlight: str | None = None,
     compared: Section | None = None,
+    first: Section | None = None,
     pictures: Sequence[Section] = (),
     items: Sequence[Section] = (),
     style: str = "",
@@ -45,11 +54,11 @@ def score_page(
 ) -> str:
     """Return the page; `compared` stands in place of the list of all tests, and sections without content are left out.
 
+    `first` stands before the tables.
     The first scores are open, and what follows as far as there is room (`ROOM_PX`); all else opens at a click.
     """
     wording = results["wording"]
     item = wording["items"].removesuffix("s")
-    notes = caveats(results)
     reasons = [[row[key] for key in ("item", "system", "metric", "reason")] for row in results["undefined"]]
     remarks = [[row["item"], row["system"], "all", "; ".join(row["notes"])] for row in results["notes"]]
     if "ranked_by" in results:
@@ -70,15 +79,15 @@ def score_page(
         script=script,
         lead=lead,
         summary=summary(results).splitlines(),
-        blocks=[*facet_blocks(results), *blocks(results), *part_blocks(results)],
+        blocks=[*plane_blocks(results), *facet_blocks(results), *blocks(results), *part_blocks(results)],
         highlight=highlight,
         legend=legend(results, PAGE),
-        caveats=notes,
-        notes_px=sum(32 * math.ceil(len(note) / 100) for note in notes),
+        caveats=caveats(results),
         tests=list(_tests(results)),
         n_significant=len(significant(results)),
         how_compared=how_compared,
         compared=compared,
+        first=first,
         pictures=pictures,
         published=results["published"],
         published_blocks=list(published_blocks(results)),

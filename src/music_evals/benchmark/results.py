@@ -87,7 +87,7 @@ def build_results(
         What the header says; ``kernels`` that made the scores; ``wording``: what the tables call things;
         ``intervals``; ``scales``: metric -> facet, range, direction, title; ``systems``: name -> ``role``,
         ``entrances``, ``n_pairs``, ``n_groups`` and what header and task say of it; ``facets``, where the task sums
-        them up; what `aggregate.table_of_scores` gives, or for a
+        them up, and ``plane``, where it sets two against each other; what `aggregate.table_of_scores` gives, or for a
         task with views ``tables``: view -> the same; for a task with parts ``parts``: part -> ``n_items``, ``n_songs``
         and ``scores``, system -> the score that ranks;
         ``failures``, ``undefined`` and ``notes`` with their reasons, no more than `MOST_LISTED` of each; ``unlisted``,
@@ -101,7 +101,7 @@ def build_results(
         name: {**scores.header.get("systems", {}).get(name, {}), **_about(scores, name), **more.get(name, {})}
         for name in scores.systems
     }
-    facets = task.facet_scores(scores, confidence=confidence)
+    facets, plane = task.facet_scores(scores, confidence=confidence), task.plane(scores, **resampling._asdict())
     scales = {name: task.scale(name) for name in scores.metrics}
     undefined, n_undefined = scores.undefined()
     best = {} if validation is None else aggregate.best_baselines(validation, task)
@@ -133,6 +133,7 @@ def build_results(
         **({"tables": tables} if views else aggregate.table_of_scores(scores, task, best, resampling)),
         **({"parts": parts} if parts else {}),
         **({"facets": facets} if facets else {}),
+        **({"plane": plane} if plane else {}),
         "failures": list(scores.failures),
         "undefined": undefined,
         "notes": list(scores.remarks[:MOST_LISTED]),

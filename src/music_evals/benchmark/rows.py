@@ -20,7 +20,7 @@ import numpy.typing as npt
 from music_evals.benchmark.columns import Categorical
 from music_evals.benchmark.engines import Failed, Unit, answer
 from music_evals.benchmark.inputs import some
-from music_evals.benchmark.records import Records
+from music_evals.benchmark.records import Records, check_same_run
 from music_evals.benchmark.run import Job, Progress, Row
 from music_evals.benchmark.score_table import SCORED, UNDEFINED, ScoreMatrix
 from music_evals.benchmark.scores import index_pairs, last_selection
@@ -47,6 +47,11 @@ class Pair:
     reference: Any  # has a ``name``, which records call it by, and a ``content``, the hash of what it holds
     estimate: Any
     treatment: str = ""  # what is done to the estimate before it is compared
+
+    @property
+    def conditions(self) -> Mapping[str, str]:
+        """What else its scores depend on: the records say it, and it is the same whenever a run is resumed."""
+        return {}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -114,6 +119,7 @@ class PairJob(Job):
 
     def selection(self, rows: Records) -> Iterable[Row]:
         """Return the rows that say what is scored in this session; nothing if the last ones of `rows` say the same."""
+        self._check_conditions(rows)
         selected: Row = {"kind": "selection", "systems": list(self.pair_set.systems), **self.about}
         start, tables = last_selection(rows) if "selection" in rows.kinds else (-1, [])
         recorded = (row for table in tables for row in rows.read(table["number"].to_pylist()))
@@ -123,6 +129,19 @@ class PairJob(Job):
             return []
         return itertools.chain([selected], self._pair_rows())
 
+    def _check_conditions(self, rows: Records) -> None:
+        """Raise where a pair was recorded under other conditions."""
+        conditions = {
+            (pair.item, pair.system, pair.reference.content, pair.estimate.content): pair.conditions
+            for pair in self._chosen
+        }
+        for row in rows.of("pair") if any(conditions.values()) and "pair" in rows.kinds else ():
+            if "error" in row:
+                continue
+            key = (row["item"], row["system"], row["reference"]["content"], row["estimate"]["content"])
+            now = conditions.get(key, {})
+            check_same_run({name: row.get(name, "") for name in now}, dict(now), rows.path)
+
     def _pair_rows(self) -> Iterator[Row]:
         for pair in self._chosen:
             about = {"item": pair.item, "system": pair.system, "group": pair.group, "modality": pair.modality}
@@ -130,7 +149,7 @@ class PairJob(Job):
                 side: {"name": file.name, "content": file.content}
                 for side, file in (("reference", pair.reference), ("estimate", pair.estimate))
             }
-            yield {"kind": "pair", **about, **sides, "treatment": pair.treatment}
+            yield {"kind": "pair", **about, **sides, "treatment": pair.treatment, **pair.conditions}
         yield from ({"kind": "pair", **dataclasses.asdict(failure)} for failure in self.pair_set.failures)
 
     def left(self, rows: Records) -> list[Unit]:

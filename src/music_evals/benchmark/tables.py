@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import re
+import textwrap
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -46,6 +47,9 @@ from music_evals.benchmark.formats import (
 )
 from music_evals.benchmark.results import WHOLE
 from music_evals.benchmark.score_table import OUTSIDE
+
+PLANE_AXES = ("success", "preservation")
+"""Of a system of ``plane`` in results, across and up."""
 
 LISTED = 50
 """Failures in table.md, and kinds of remarks; results.json holds more."""
@@ -226,6 +230,35 @@ def part_blocks(results: Mapping[str, Any]) -> Iterator[Block]:
     yield Block(title, tuple(f"{name} ({part['n_items']})" for name, part in parts.items()), rows)
 
 
+def plane_blocks(results: Mapping[str, Any]) -> Iterator[Block]:
+    """Yield success and preservation of each system, where the task has both, and how it stands to the controls."""
+    if not (plane := results.get("plane")):
+        return
+    wording = results["wording"]
+    verdicts = {(test["system"], test["control"], test["axis"]): test["verdict"] for test in plane["tests"]}
+    controls = list(dict.fromkeys(control for _, control, _ in verdicts))
+    rows = []
+    for name in (name for name in order(results, table_of(results)) if name in plane["systems"]):
+        point = plane["systems"][name]
+        cells = [Cell(format_value(cell["value"]), "", format_interval(cell)) for cell in map(point.get, PLANE_AXES)]
+        is_ranked = point["role"] not in OUTSIDE
+        cells += [Cell(("yes" if point["front"] else "no") if is_ranked else ""), Cell(str(point["n"]))]
+        cells += [
+            Cell(verdicts.get((name, control, "success"), ""), "", verdicts.get((name, control, "preservation"), ""))
+            for control in controls
+        ]
+        rows.append(Row(name, point["role"], tuple(cells)))
+    caption = (
+        f"Over the {wording['items']} whose success is measured. Preservation is the mean of "
+        f"{', '.join(plane['facets'])}. On the front: beaten by no other in both, and its success is told from that of "
+        "the music unchanged. Against a control, success and below it preservation: paired by "
+        f"{wording['groups'].removesuffix('s')}, p < {SIGNIFICANCE} by Holm over all {len(plane['tests'])}; undecided "
+        "where test and interval disagree"
+    )
+    head = ("Success ↑", "Preservation ↑", "On the front", wording["items"], *(f"Against {name}" for name in controls))
+    yield Block("Success and preservation", head, tuple(rows), caption=caption)
+
+
 def facet_blocks(results: Mapping[str, Any]) -> Iterator[Block]:
     """Yield one score a facet, where the task has them: systems in rows, facets in columns."""
     if "facets" not in results:
@@ -238,12 +271,19 @@ def facet_blocks(results: Mapping[str, Any]) -> Iterator[Block]:
     if others:
         head.append(f"All but {' and '.join(others['intended'])} ↑")
     rows = []
-    for system, cells in facets["scores"].items():
+    for system in (name for name in order(results, table_of(results)) if name in facets["scores"]):
+        cells = facets["scores"][system]
         held = [*cells.values(), *([others["scores"][system]] if others else [])]
         shown = (Cell(format_value(cell["value"]), "", format_interval(cell), without_value(cell)) for cell in held)
         rows.append(Row(system, results["systems"][system]["role"], tuple(shown)))
-    counts = " (in brackets: metrics that count, of all)" if any(" of " in title for title in head) else ""
-    caption = f"0 is unrelated music, 1 the same music of this run{counts}"
+    made = "; ".join(
+        f"{facet} of {', '.join(results['scales'][name]['title'] for name in names['used']) or 'none'}"
+        for facet, names in facets["metrics"].items()
+    )
+    caption = (
+        f"0 is unrelated music, 1 the same music of this run. Means of metrics ({made}), each placed between the means "
+        "of both controls and not cut off: the same music is a lesser copy, so that edits may lie above 1 (or below 0)"
+    )
     yield Block("By facet, between the controls", tuple(head), tuple(rows), caption=caption)
 
 
@@ -374,7 +414,7 @@ def _first(points: Sequence[str], n: int | None = None) -> tuple[str, ...]:
 
 def text_report(results: Mapping[str, Any], *, published: bool = False) -> str:
     """Return all tables as text for a terminal, one for each facet, then what differs; failures are listed apart."""
-    tables = map(text_table, (*facet_blocks(results), *blocks(results)))
+    tables = map(text_table, (*plane_blocks(results), *facet_blocks(results), *blocks(results)))
     return "\n\n".join([summary(results, TEXT.name), *tables, details_text(results, published=published)])
 
 
@@ -402,7 +442,7 @@ def text_table(block: Block) -> str:
         for places in (widths, None)
     )
     table = beside if max(map(len, beside.splitlines())) <= MOST_CHARACTERS else below
-    return "\n".join(filter(None, [block.title, block.caption, table]))
+    return "\n".join(filter(None, [block.title, textwrap.fill(block.caption, MOST_CHARACTERS), table]))
 
 
 def _text_lines(row: Row, widths: Sequence[int] | None) -> Iterator[list[str]]:
@@ -422,6 +462,7 @@ def markdown_report(results: Mapping[str, Any]) -> str:
     """Return what `text_report` tells as Markdown, with the published results of others and the failures."""
     parts = [summary(results, MARKDOWN.name).replace("\n", "; ")]
     for block in (
+        *plane_blocks(results),
         *facet_blocks(results),
         *blocks(results),
         *part_blocks(results),
@@ -431,7 +472,7 @@ def markdown_report(results: Mapping[str, Any]) -> str:
         _failures(results, MARKDOWN),
     ):
         if block.rows:
-            parts += filter(None, [f"### {block.title}", block.caption, _markdown_block(block)])
+            parts += filter(None, [f"### {block.title}", block.caption, markdown_block(block)])
         elif block.points:
             parts += [f"### {block.title}", "\n".join(f"- {point}" for point in block.points)]
     return "\n\n".join(parts)
@@ -441,12 +482,13 @@ def markdown_table(results: Mapping[str, Any], view: str = WHOLE, systems: Colle
     """Return all scores in one table as Markdown: value, mark and interval in each cell."""
     table = results["tables"][view] if "tables" in results else results
     block = _scores(results, table, columns(table))
-    return _markdown_block(
+    return markdown_block(
         block._replace(rows=tuple(row for row in block.rows if systems is None or row.name in systems))
     )
 
 
-def _markdown_block(block: Block) -> str:
+def markdown_block(block: Block) -> str:
+    """Return the rows of a block as a Markdown table."""
     rule = ["---", *("---:" for _ in block.head)]
     rows = []
     for row in block.rows:

@@ -170,6 +170,10 @@ class Task:
         """Return one score a facet, as `tables.facet_blocks` shows them, with remarks."""
         return {}
 
+    def plane(self, scores: ScoreTable, **resampling: Any) -> Mapping[str, Any]:  # noqa: ARG002
+        """Return two scores of each system that are never made one, as `tables.plane_blocks` shows them."""
+        return {}
+
     def views(self, scores: ScoreTable) -> Mapping[str, Collection[str]]:  # noqa: ARG002
         """Return the items of each part that gets tables of its own, `results.WHOLE` first; nothing for one table."""
         return {}

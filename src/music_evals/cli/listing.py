@@ -54,7 +54,8 @@ def add(verbs: Any) -> None:
     """Add the verb ``list``."""
     verb = add_verb(verbs, "list", _run, "list metrics, data sets, models and tasks", _HELP, _EXAMPLES)
     verb.add_argument("what", choices=list(_LISTS), help="what is listed")
-    verb.add_argument("--task", choices=list(VERBS), metavar="TASK", help=f"of this task only: {', '.join(VERBS)}")
+    tasks = [*VERBS, "edits"]  # which judges nothing itself, but has scores
+    verb.add_argument("--task", choices=tasks, metavar="TASK", help=f"of this task only: {', '.join(tasks)}")
     verb.add_argument("--json", action="store_true", help="print everything that is known as JSON")
     verb.set_defaults(verbs=verbs.choices)
 

@@ -13,7 +13,10 @@ from music_evals.errors import InvalidInputError
 from music_evals.files import write_atomically
 from music_evals.symbolic.midi import write_midi
 
-__all__ = ["REFINEMENTS", "StudySources", "write_study_sources"]
+__all__ = ["REFINEMENTS", "TARGETS", "StudySources", "write_study_sources"]
+
+TARGETS: Final = "transpose=+2; tempo=1.15x"
+"""What each instruction for a recording asks besides, so that it can be measured whether it was done."""
 
 REFINEMENTS: Final = (((0, 4), 0), ((4, 8), 5), ((0, 8), 8))
 """Bars and how much of them is kept, of 10: three a score, as many as a recording has instructions."""
@@ -31,8 +34,8 @@ def write_study_sources(
 ) -> StudySources:
     """Write the first pieces of `edit_sources.STAND_IN_PIECES` as recordings and as MIDI files, and a table of each.
 
-    Recordings have the instructions of ``musiccaps_edits``, config ``stand_in``, three a piece; scores have
-    `REFINEMENTS`. Both are grouped by piece. The renderer is ``"additive"`` or ``"fluidsynth"``.
+    Recordings have the instructions of ``musiccaps_edits``, config ``stand_in``, three a piece, each with `TARGETS`;
+    scores have `REFINEMENTS`. Both are grouped by piece. The renderer is ``"additive"`` or ``"fluidsynth"``.
 
     A number of pieces that there is not raises `InvalidInputError`, as `edit_sources.render_pieces` the rest.
     """
@@ -41,6 +44,9 @@ def write_study_sources(
     target = Path(folder)
     pieces = STAND_IN_PIECES[:n_pieces]
     rows = [row for row in musiccaps_edits.build_config("stand_in") if row["excerpt"] in pieces]
+    for row in rows:
+        row["instruction"] += " Move it up by 2 semitones, and play it 1.15 times as fast."
+        row["targets"] = TARGETS
     root = render_pieces(target / "recordings", pieces=pieces, renderer=renderer)
     attached = attach(rows, root, places=lambda name: (name,), dataset="the rendered pieces", where="")
     recordings = write_sources(attached, target / "recordings.jsonl")

@@ -1,4 +1,4 @@
-"""The two ends of every scale: the source itself, and music that has nothing to do with it."""
+"""The ends of every scale: the source itself, music that has nothing to do with it, and what needs no model."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ import numpy as np
 from music_evals.annotations import EditorInfo, EditRequest, Score, Tempo, TimeSignature
 from music_evals.audio.rendering import render_additive
 from music_evals.editing.system import Edited, Editor, Seeds
+from music_evals.editing.weightless import TimeStretch, Transposition
 from music_evals.symbolic.notes import make_notes
 
-__all__ = ["Identity", "Unrelated", "unrelated_score"]
+__all__ = ["Identity", "SimpleEdit", "Unrelated", "unrelated_score"]
 
-SYSTEMS = {"identity": "Identity", "unrelated": "Unrelated"}
+SYSTEMS = {"identity": "Identity", "unrelated": "Unrelated", "simple_edit": "SimpleEdit"}
 
 _SCALE = (0, 2, 4, 5, 7, 9, 11)
 _ROOTS = (0, 1, 3, 4, 5)  # degrees that a chord may stand on
@@ -59,6 +60,34 @@ class Unrelated(Editor):
         assert request.sample_rate is not None
         samples = render_additive(piece, seed=seeds.item % 2**32, sample_rate=request.sample_rate)
         return Edited(np.tile(samples, (len(request.audio), 1)), request.sample_rate)
+
+
+class SimpleEdit(Editor):
+    """Transposes and stretches by what the targets of an instruction name: the success that needs no model.
+
+    It follows ``transpose``, ``tempo`` as a factor and ``length``, and leaves everything else as it is.
+    """
+
+    @property
+    def info(self) -> EditorInfo:
+        """What it is."""
+        title = "What targets name, by transposition and time stretch"
+        return EditorInfo(name="simple_edit", title=title, entrances=("audio", "score"), keeps_time=False, control=True)
+
+    def _edited(self, request: EditRequest, seeds: Seeds) -> Edited:
+        targets = {target.kind: target for target in request.instruction.targets}
+        steps: list[Editor] = []
+        if "transpose" in targets:
+            steps.append(Transposition(semitones=targets["transpose"].amount))
+        if "tempo" in targets and targets["tempo"].unit == "x":
+            steps.append(TimeStretch(rate=targets["tempo"].amount))
+        elif "length" in targets:
+            length = targets["length"]
+            steps.append(TimeStretch(rate=(1 if length.unit == "x" else request.duration_sec) / length.amount))
+        edited = Edited(request.audio, request.sample_rate, request.score)
+        for step in steps:
+            edited = step._edited(dataclasses.replace(request, audio=edited.audio, score=edited.score), seeds)
+        return edited
 
 
 def unrelated_score(duration_sec: float, rng: np.random.Generator) -> Score:

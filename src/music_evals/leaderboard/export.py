@@ -16,7 +16,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from music_evals.benchmark.columns import dump_json
+from music_evals.benchmark.contents import front_first
 from music_evals.benchmark.formats import ARROWS, align, render, static
+from music_evals.benchmark.tasks.preservation.plots import plane_figure
 from music_evals.csv_files import csv_text
 from music_evals.files import UNSENT, write_atomically
 from music_evals.leaderboard.ranks import Progress
@@ -35,8 +37,8 @@ MAX_TABLES_BYTES = 64 * 2**20  # of a file of tables that is read: those of 16 s
 LEGEND: Final = (
     "[1-3]: ranks that the data leave open, by paired tests on shared items, swapped within whole groups, with Holm's "
     "correction over all metrics and pairs of the table. Controls and baselines take places too; ~: not told from one "
-    "of them, and so placed below it. Rows are in the order of their mean rank. Digits: two of half the width of the "
-    "interval. In brackets: controls, and what is outside the ranking."
+    "of them, and so placed below it. Rows are in the order of their mean rank, or as a note says. Digits: two of half "
+    "the width of the interval. In brackets: controls, and what is outside the ranking."
 )
 
 CSV_COLUMNS: Final = (
@@ -190,6 +192,9 @@ def _heading(table: Table) -> str:
 def remarks_on(table: Table) -> Iterator[str]:
     """Yield what a reader of a table should know, a line each."""
     yield from table["notes"]
+    points = table.get("plane", {}).get("systems", {})
+    if front := [name for name in front_first(points) if points[name]["front"]]:
+        yield f"on the front of success and preservation: {', '.join(front)}"
     for other in table["apart"]:
         yield f"not ranked together with {other['title']}: {'; '.join(other['reasons'])}"
     for column in table["columns"]:
@@ -267,6 +272,16 @@ def _latex_cell(cell: Cell | None) -> str:
     return (f"$-${text[1:]}" if text.startswith("-") else text) + rank
 
 
+def plane_html(table: Table) -> str:
+    """Return the plane of a table as HTML, in the order of its rows; empty for a table without one."""
+    points = table.get("plane", {}).get("systems", {})
+    return (
+        plane_figure({row["label"]: points[row["label"]] for row in table["rows"] if row["label"] in points})
+        if points
+        else ""
+    )
+
+
 def html_page(leaderboard: Mapping[str, Any]) -> str:
     """Return all tables as one page without any outside reference."""
     tables = [
@@ -275,6 +290,7 @@ def html_page(leaderboard: Mapping[str, Any]) -> str:
             "anchor": re.sub(r"[^\w-]", "_", table["id"]),
             "heading": _heading(table),
             "remarks": list(remarks_on(table)),
+            "picture": plane_html(table),
             "rows": [(row, mean_rank(row), _cells(table, row)) for row in table["rows"]],
         }
         for table in leaderboard["tables"]

@@ -36,7 +36,8 @@ from music_evals.benchmark.score_table import UNKNOWN
 from music_evals.benchmark.tasks.inpainting.runner import INTERVALS, NLL
 from music_evals.benchmark.tasks.style_transfer.task import TRANSFERS
 from music_evals.errors import InvalidInputError, UnknownNameError
-from music_evals.metrics.catalogue import features_of, metric_of
+from music_evals.metrics.catalogue import SUCCESS_SCORES, features_of, metric_of
+from music_evals.pipelines.edit_success import SUCCESS
 from music_evals.pipelines.inpainting import FEATURES
 from music_evals.protocols import CONTROL, RENDERED_DATASETS
 
@@ -300,7 +301,7 @@ def _of_inpainting(run: LoadedResults) -> Iterator[ResultRecord]:
 def _of_scores(run: LoadedResults) -> Iterator[ResultRecord]:
     scores, scales = run.scores, run.results["scales"]
     is_transfer = (run.results.get("options") or {}).get("kind") == TRANSFERS
-    common = _settings(run)
+    common, targets = _settings(run), _targets(run)
     for system in scores.systems:
         pairs = scores.scored(system)
         items, groups, references = (tuple(pairs.text(name)) for name in ("item", "group", "reference"))
@@ -321,13 +322,20 @@ def _of_scores(run: LoadedResults) -> Iterator[ResultRecord]:
                 groups=groups,
                 references=references,
                 values=tuple((_number(value),) for value in pairs.values(metric)[:, 0].tolist()),
-                extractors=_extractors(run, metric),
+                # success is compared where the same was asked
+                extractors=_extractors(run, metric) | ({"targets": targets} if metric in SUCCESS_SCORES else {}),
             )
-            companion = scales[metric]["companion"] and not record.unranked
+            companion = scales[metric]["companion"] and not record.unranked and metric != SUCCESS
             yield dataclasses.replace(record, unranked="a companion of the metrics") if companion else record
         for metric, cell in divergences_of_set(run.results, system).items():
             record = _record(run, system, metric, cell, settings=settings, kind=DIVERGENCE)
             yield dataclasses.replace(record, unranked=record.unranked or OF_A_SET)
+
+
+def _targets(run: LoadedResults) -> str:
+    """Return a hash of what was asked of the edits of each original."""
+    rows = (row for row in run.records.of("pair") if row.get("targets"))
+    return references_hash({f"{row['reference']['content']} {row['targets']}" for row in rows})
 
 
 def _extractors(run: LoadedResults, metric: str) -> dict[str, Any]:

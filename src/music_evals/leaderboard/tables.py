@@ -6,10 +6,11 @@ metric that was made with different extractors has a column for each. Tables of 
 names, say how they differ, which is why they are no single ranking.
 
 Rows stand in the order of their mean place over the ranked columns, or of their place in one; who is not in a column
-has the place after its last. Controls and baselines have places too, and what cannot be told from one stands below it
-(`ranks`). Leaking systems, runs over a part of the split, and scores with failures stand outside the ranking, each with
-its reason. `entries` says which records are one row, `items` what missing scores count, `presets` which tables come
-first. Tables of papers come last.
+has the place after its last. Where success of edits is known, those on the Pareto front of success and preservation
+come first, by name, then the others, and there is no mean place. Controls and baselines have places too, and what
+cannot be told from one stands below it (`ranks`). Leaking systems, runs over a part of the split, and scores with
+failures stand outside the ranking, each with its reason. `entries` says which records are one row, `items` what missing
+scores count, `presets` which tables come first. Tables of papers come last.
 """
 
 from __future__ import annotations
@@ -25,16 +26,18 @@ from typing import Any
 
 import numpy as np
 
-from music_evals.benchmark.contents import on_kernels
+from music_evals.benchmark.contents import front_first, on_kernels
 from music_evals.benchmark.formats import coverage_note, plain
 from music_evals.errors import UnknownNameError
 from music_evals.leaderboard.board import read_board
 from music_evals.leaderboard.entries import Entry, entries_of, is_ranked, key_of
 from music_evals.leaderboard.items import LEVELS, Counted, complete, level, match_items, takes_place
+from music_evals.leaderboard.planes import plane_of_table
 from music_evals.leaderboard.presets import HEADLINES, PRESETS, PUBLISHED_TABLES, TASK_NAMES, fits, published_table
 from music_evals.leaderboard.ranks import ALPHA, Comparison, Place, Progress, compare_pairs, places, rank_ranges
 from music_evals.leaderboard.records import DIVERGENCE, REFERENCES, ResultRecord, conditions_of
 from music_evals.metrics.catalogue import CATALOGUE, metric_of
+from music_evals.pipelines.edit_success import SUCCESS
 from music_evals.stats import PairedTest
 from music_evals.stats.intervals import effective_clusters
 
@@ -170,10 +173,13 @@ def _table(
             ranking = {"rank": rank and list(rank), **place._asdict(), "mark": untold.get(name, "")}
             rows[name]["cells"][column["id"]] = _cell(counted) | ranking
         column["n_ranked"] = len(ranked)
-    heads = [column for column, _ in columns]
-    headline = next(
-        (column for column in heads if column["metric"] == HEADLINES[task] and column["n_ranked"]), heads[0]
+    heads, plane = [column for column, _ in columns], plane_of_table(entries) if task == "preservation" else {}
+    led_by = [SUCCESS, HEADLINES[task]]
+    ranked_heads = sorted(
+        (column for column in heads if column["n_ranked"] and column["metric"] in led_by),
+        key=lambda column: led_by.index(column["metric"]),
     )
+    headline = ranked_heads[0] if ranked_heads else heads[0]
     fields = ("difference", "low", "high", "p_value", "p_holm", "n", "is_significant")
     listed = []
     for pair in tests if len(tests) <= MOST_TESTS else ():
@@ -190,12 +196,13 @@ def _table(
         "preset": next((preset.name for preset in PRESETS if preset.task == task and fits(preset, settings)), None),
         "settings": settings,
         "apart": [],
-        "notes": list(_notes(records, entries, len(tests))),
+        "notes": [*_on_order(records), *_notes(records, entries, len(tests))],
         "headline": headline["id"],
         "columns": sorted(heads, key=lambda column: column is not headline),
         "rows": list(rows.values()),
         "tests": listed,
         "n_tests": len(tests),
+        **({"plane": plane} if plane else {}),
         "published": None,
     }
 
@@ -244,12 +251,17 @@ def _ordered(table: Row, by: str | None) -> list[Row]:
         after = [column["n_ranked"] + 1 for column in columns]
         return float(np.mean([last if value is None else value for value, last in zip(values, after, strict=True)]))
 
+    # a mean over ranks of preservation would be won by who returns the input
+    is_two = any(column["metric"] == SUCCESS for column in ranked)
+    names = sorted(row["label"] for row in table["rows"] if is_two and row["kind"] == "ranked")
+    lead = [*dict.fromkeys([*front_first(table.get("plane", {}).get("systems", {})), *names])] if by is None else []
     for row in table["rows"]:
-        row["mean_rank"] = None if math.isinf(mean := place(row, meant)) else mean
+        row["mean_rank"] = None if is_two or math.isinf(mean := place(row, meant)) else mean
     kinds = ("ranked", "control", "unranked")
     return sorted(
         table["rows"],
         key=lambda row: (
+            lead.index(row["label"]) if row["label"] in lead else len(lead),
             place(row, chosen),
             -LEVELS.get(row["role"], 0),
             place(row, chosen, "by_value"),
@@ -341,6 +353,11 @@ def _cell(counted: Counted) -> Row:
         "record": record.id,
         "run": record.run,
     }
+
+
+def _on_order(records: Sequence[ResultRecord]) -> Iterator[str]:
+    if any(record.metric == SUCCESS and is_ranked(record) for record in records):
+        yield "rows are in the order of the Pareto front of success and preservation, then of the name: no mean rank"
 
 
 def _notes(records: Sequence[ResultRecord], entries: Sequence[Entry], n_tests: int) -> Iterator[str]:

@@ -43,6 +43,7 @@ from music_evals.ui.spaces.preservation_examples import Piece, score_of, write_e
 from music_evals.ui.uploads import load_recording
 from music_evals.ui.widgets.ab_player import levels_text
 from music_evals.ui.widgets.bars import bars_html
+from music_evals.ui.widgets.plane_view import plane_html, preservation_of
 from music_evals.ui.widgets.timeline_view import disagreements
 
 soundfile = pytest.importorskip("soundfile")
@@ -78,6 +79,27 @@ def recordings(examples):
 
 def entry(pair: Compared, name: str) -> dict:
     return next(bar.row for bar in pair.bars if bar.score == name)
+
+
+def test_what_was_asked_is_measured_and_shown(examples, recordings):
+    """Two semitones were asked of a phrase that was turned round: it is where it was."""
+    pair = compared(examples[-1].original, examples[-1].edit, targets=" transpose=+2 ")
+    assert (pair.targets["transpose"].success, pair.targets["transpose"].verdict) == (0.0, "not done")
+    results, shown = results_of(pair), str(show(pair)[1])
+    assert results["targets"]["transpose"]["success"] == 0.0
+    assert "not done" in shown
+    assert "<svg" not in plane_html(pair.bars, pair.targets)  # nobody knows what unrelated scores have
+    assert "'transpose=+2'" in code_of(pair)[0]
+    picture = plane_html(recordings.bars, pair.targets)
+    assert picture.count("<circle") == 2
+    assert 0 < preservation_of(recordings.bars) < 1
+    with pytest.raises(InvalidInputError):
+        compared(examples[-1].original, examples[-1].edit, targets="faster")
+
+
+def test_nothing_is_measured_that_was_not_asked(scores):
+    assert results_of(scores)["targets"] == {}
+    assert "What was asked" not in show(scores)[1]
 
 
 def test_recordings_are_compared_a_stage_at_a_time(examples):

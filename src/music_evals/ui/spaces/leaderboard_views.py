@@ -19,7 +19,7 @@ from music_evals.benchmark.tasks.preservation.plots import timeline
 from music_evals.errors import MusicEvalsError
 from music_evals.leaderboard.board import DetailReader
 from music_evals.leaderboard.details import SIDES
-from music_evals.leaderboard.export import mean_rank, rank_words, remarks_on
+from music_evals.leaderboard.export import mean_rank, plane_html, rank_words, remarks_on
 from music_evals.leaderboard.records import DIVERGENCE, ResultRecord
 from music_evals.pipelines.gaps.diff import diff_notes
 from music_evals.symbolic import noteseq
@@ -111,8 +111,8 @@ def _score(column: Mapping[str, Any], cell: Mapping[str, Any] | None) -> dict[st
 
 
 def about_html(table: Mapping[str, Any]) -> str:
-    """Return what a reader of a table should know: notes, why others stand apart, and what a paper's rows are."""
-    return _filled("about", remarks=list(remarks_on(table)), published=table["published"])
+    """Return what a reader of a table should know: plane, notes, why others stand apart, what a paper's rows are."""
+    return _filled("about", picture=plane_html(table), remarks=list(remarks_on(table)), published=table["published"])
 
 
 def _difference(test: Mapping[str, Any], sign: int) -> str:

@@ -16,8 +16,9 @@ from collections.abc import Callable, Generator, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
-from music_evals.annotations import Features, Score
+from music_evals.annotations import FORMS, EditTarget, Features, Score, targets_of, targets_text
 from music_evals.audio.io import Audio
+from music_evals.benchmark.formats import plain
 from music_evals.errors import (
     BackendError,
     FileTooLargeError,
@@ -29,6 +30,7 @@ from music_evals.errors import (
 from music_evals.metrics.arrays import VARIANTS
 from music_evals.metrics.catalogue import SHOWN_AUXILIARY
 from music_evals.options import label_of
+from music_evals.pipelines.edit_success import Measured, TargetScore, features_for, measured, score_targets
 from music_evals.pipelines.preservation import PairScores, Settings, Source, SourceLoader, modality, score_pair
 from music_evals.ui import frame
 from music_evals.ui.assets import html, style
@@ -44,6 +46,7 @@ from music_evals.ui.widgets.ab_player import Track, add_player, player
 from music_evals.ui.widgets.bars import Bar, bar_of, bars_html, why_no_chance
 from music_evals.ui.widgets.findings import Finding, findings, move_text, preserved_sentence
 from music_evals.ui.widgets.moves import UNMOVED, Move, find_move, unmoved
+from music_evals.ui.widgets.plane_view import plane_html
 from music_evals.ui.widgets.timeline_view import timeline_html
 
 if TYPE_CHECKING:
@@ -81,6 +84,8 @@ class Compared:
     sources: tuple[Source, Source]  # features and hashes of both
     scores: PairScores
     tracks: tuple[Track, Track]  # what can be played of both
+    wanted: tuple[EditTarget, ...] = ()  # what was asked of the edit
+    targets: Mapping[str, TargetScore] = dataclasses.field(default_factory=dict)  # kind of target -> its score
 
     @property
     def modality(self) -> str:
@@ -122,16 +127,27 @@ class Compared:
 
 
 def compare_uploads(
-    original: str | None, edit: str | None, *, variant: str = "corrected", companions: bool = False, start: float = 0.0
+    original: str | None,
+    edit: str | None,
+    *,
+    variant: str = "corrected",
+    companions: bool = False,
+    targets: str = "",
+    start: float = 0.0,
 ) -> Generator[Stage, None, Compared]:
-    """Compare two uploaded files, a stage at a time; with all auxiliary metrics, or those that are shown by default."""
+    """Compare two uploaded files, a stage at a time; with all auxiliary metrics, or those that are shown by default.
+
+    `targets` are what was asked of the edit, in the form of `annotations.targets_of`.
+    """
     # `start` is the share of the whole work that lies behind already, 0..1
     from music_evals.audio.extraction import extract
 
-    paths = _both(original, edit)
+    paths, wanted = _both(original, edit), targets_of(targets.strip())
     settings = Settings.of(variant=variant, companions=companions or SHOWN_AUXILIARY)
+    features = tuple(dict.fromkeys((*settings.features, *features_for(wanted))))
+    settings, kinds = dataclasses.replace(settings, features=features), {target.kind for target in wanted}
     steps = _steps(paths, settings, start)
-    loaded: list[tuple[Source, Track]] = []
+    loaded: list[tuple[Source, Measured, Track]] = []
     with SourceLoader(settings) as loader:
         for path, title in zip(paths, ("original", "edit"), strict=True):
             yield next(steps)
@@ -143,12 +159,13 @@ def compare_uploads(
                     with contextlib.suppress(BackendError, MissingBackendError):
                         extract(value, [name], backends=settings.all_backends)
             yield next(steps)
-            loaded.append((loader.load(value), _track(title.capitalize(), value)))
+            music, source = loader.load_music(value)
+            loaded.append((source, measured(music, source, kinds), _track(title.capitalize(), value)))
     yield next(steps)
-    sources = loaded[0][0], loaded[1][0]
-    scores = score_pair(*sources, settings)
+    (first, before, track), (second, after, other) = loaded
+    scores, reached = score_pair(first, second, settings), score_targets(before, after, wanted)
     names = paths[0].name, paths[1].name
-    return Compared(names, settings, sources, scores, (loaded[0][1], loaded[1][1]))
+    return Compared(names, settings, (first, second), scores, (track, other), wanted, reached)
 
 
 def _both(original: str | None, edit: str | None) -> tuple[Path, Path]:
@@ -225,6 +242,7 @@ def results_of(pair: Compared) -> dict[str, Any]:
         "edit": pair.names[1],
         "entrance": pair.modality,
         "scores": {bar.score: bar.row for bar in pair.bars},
+        "targets": plain({kind: score.to_dict() for kind, score in pair.targets.items()}),
         "preserved": preserved_sentence(pair.findings),
         "findings": [finding._asdict() for finding in pair.findings],
         "move": pair.move._asdict(),
@@ -258,6 +276,12 @@ def code_of(pair: Compared) -> tuple[str, str]:
         ")\n"
         'print(result["per_item"][0])\n'
     )
+    if pair.wanted:
+        python += (
+            "\nfrom music_evals.pipelines.edit_success import evaluate_edit_success\n\n"
+            f"success = evaluate_edit_success([{original!r}], [{edit!r}], [{targets_text(pair.wanted)!r}])\n"
+            'print(success["edit_success"])\n'
+        )
     words = [
         "music-evals", "preserve", "--reference", f"./{original}", "--estimate", f"edit=./{edit}",
         "--variant", pair.settings.variant, *(() if by_default else ("--companions", "all")),
@@ -278,7 +302,7 @@ def show(pair: Compared) -> tuple[Any, ...]:
         picture = f'<div class="me-moved">{picture}</div><div class="me-unmoved">{unmoved}</div>'
     return (
         results,
-        bars_html(pair.bars),
+        bars_html(pair.bars) + (plane_html(pair.bars, pair.targets) if pair.targets else ""),
         findings_html(pair),
         player(*pair.tracks, picture),
         python,
@@ -321,7 +345,15 @@ def build_demo(*, warm_up: bool = True) -> gr.Blocks:
         with gr.Row():
             compare = gr.Button("Compare", variant="primary", elem_id="compare")
             cancel = gr.Button("Cancel", elem_id="cancel")
-        settings, buttons = [variant, companions], (compare, cancel)
+            targets = gr.Textbox(
+                label="What the edit was asked to change",
+                placeholder="tempo=1.2x; key=A minor",
+                info=f"Then it is measured whether it is there. One or several of: {', '.join(FORMS)}.",
+                max_lines=1,
+                max_length=300,
+                elem_id="targets",
+            )
+        settings, buttons = [variant, companions, targets], (compare, cancel)
         chosen = frame.add_examples(
             [(example.original, example.edit) for example in examples],
             [original, edit],
@@ -361,11 +393,12 @@ def add_results(empty: str = "Compare two files to hear and see them here.") -> 
     return [results, scores, changed, listening, python, shell, receipt, json_button, csv_button]
 
 
-def _run(
+def _run(  # noqa: PLR0917  (a page gives its fields in their order)
     original: str | None,
     edit: str | None,
     variant: str,
-    companions: bool,  # noqa: FBT001  (a page gives its fields in their order)
+    companions: bool,  # noqa: FBT001
+    targets: str = "",
     progress: frame.Progress = frame.no_progress,
 ) -> Iterator[tuple[Any, ...]]:
     """Compare an original with an edit and show it.
@@ -377,8 +410,9 @@ def _run(
         edit: the edited version, of the same kind.
         variant: corrected, official or paper.
         companions: all auxiliary metrics of the eleven scores, and not only the four that are shown by default.
+        targets: what the edit was asked to change, such as tempo=1.2x; key=A minor.
     """
-    steps = compare_uploads(original, edit, variant=variant, companions=companions)
+    steps = compare_uploads(original, edit, variant=variant, companions=companions, targets=targets)
     pair = yield from tell_stages(steps, progress, _status_html, 9, "Not compared")
     yield _status_html(f"Compared {' with '.join(pair.names)}."), *show(pair)
 

@@ -70,7 +70,8 @@ def test_each_system_edits_what_it_can(made: tuple[Study, Path]) -> None:
     counts = {name: (cell["n"], cell["n_failed"]) for name, cell in found.results["systems"].items()}
     # one edit a piece for those that ask for nothing, one an instruction for the others
     assert counts == {
-        "identity": (2, 0), "unrelated": (2, 0), "transposition": (2, 0), "reorchestration": (2, 0), "follower": (6, 2),
+        "identity": (2, 0), "unrelated": (2, 0), "simple_edit": (2, 0), "transposition": (2, 0),
+        "reorchestration": (2, 0), "follower": (6, 2),
     }  # fmt: skip
     assert found.results["systems"]["identity"]["control"]
     assert set(found.results["left_out"]) == {"zeta"} == set(found.results["refused"])
@@ -106,6 +107,19 @@ def test_tables_are_by_facet_task_and_backbone(made: tuple[Study, Path]) -> None
     assert "| **0.009** / n/a |" in text
     assert {row["verdict"] for row in results["findings"]} == {"not testable"}
     assert "- `zeta`: zeta needs the weights" in text
+
+
+@pytest.mark.slow
+def test_what_was_asked_is_measured_of_everybody(made: tuple[Study, Path]) -> None:
+    """A tone up and faster: the transposition does half of it, and the simple edit all, as far as it is heard."""
+    found, out = made
+    points = found.results["plane"]["systems"]
+    assert points["transposition"]["success"]["value"] == pytest.approx(0.5, abs=0.05)
+    assert points["simple_edit"]["success"]["value"] > 0.9
+    assert points["identity"]["success"]["value"] == pytest.approx(0, abs=1e-6)
+    assert "reorchestration" not in points  # of scores nothing was asked
+    assert not any(point["front"] for point in points.values() if point["role"] == "control")
+    assert "## Success and preservation" in (out / "musecpbench.md").read_text()
 
 
 @pytest.mark.slow

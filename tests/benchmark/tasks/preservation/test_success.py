@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from pathlib import Path
 from typing import Any
@@ -86,8 +87,21 @@ def test_a_board_takes_the_results(run: Path, tmp_path: Path) -> None:
     board = str(tmp_path / "board")
     assert cli.main(["leaderboard", "add", str(run), "--board", board]) == 0
     assert cli.main(["leaderboard", "build", "--board", board, "--out", str(tmp_path / "tables")]) == 0
-    tables = "".join(path.read_text() for path in (tmp_path / "tables").rglob("*.csv"))
-    assert "mover" in tables
+    [table] = [
+        table
+        for table in json.loads((tmp_path / "tables" / "leaderboard.json").read_text())["tables"]
+        if table["tests"]
+    ]
+    # who returned its input is first in preservation, and has no place before who did what was asked
+    assert [row["label"] for row in table["rows"]][:2] == ["mover", "lazy"]
+    assert {row["mean_rank"] for row in table["rows"]} == {None}
+    assert table["headline"] == "edit_success"
+    points = table["plane"]["systems"]
+    assert [name for name, point in points.items() if point["front"]] == ["mover"]
+    in_run = load_results(run).results["plane"]["systems"]
+    for name, axis in itertools.product(points, ("success", "preservation")):
+        assert points[name][axis]["value"] == in_run[name][axis]["value"], (name, axis)
+    assert "<ellipse" in (tmp_path / "tables" / "index.html").read_text()
 
 
 def test_the_controls_are_asked_for_the_same(run: Path) -> None:
@@ -124,6 +138,20 @@ def test_a_run_is_not_resumed_with_other_targets(run: Path, tmp_path: Path) -> N
     for path, code, more in ((run.parent / "pairs.jsonl", 0, []), (again, 2, []), (again, 0, ["--overwrite"])):
         assert cli.main(["preserve", "--manifest", str(path), "--out", str(out), *OPTIONS, *more]) == code
     assert load_results(out).results["scores"]["mover"]["edit_success"]["value"] == 0
+
+
+@pytest.mark.slow
+def test_a_run_is_resumed_with_more_systems(run: Path, tmp_path: Path) -> None:
+    """As long as the same was asked of the pairs that are there."""
+    rows = [json.loads(line) for line in (run.parent / "pairs.jsonl").read_text().splitlines()]
+    out, command = tmp_path / "out", ["preserve", "--manifest", str(run.parent / "part.jsonl"), *OPTIONS]
+    for chosen in ({"mover"}, {"mover", "lazy"}):
+        part = [row for row in rows if row["system"] in chosen]
+        (run.parent / "part.jsonl").write_text("".join(json.dumps(row) + "\n" for row in part))
+        assert cli.main([*command, "--out", str(out)]) == 0
+    again, whole = load_results(out).results, load_results(run).results
+    assert again["scores"]["lazy"] == whole["scores"]["lazy"]
+    assert again["scores"]["mover"] == whole["scores"]["mover"]
 
 
 @pytest.mark.slow

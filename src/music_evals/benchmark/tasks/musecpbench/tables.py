@@ -43,7 +43,8 @@ def study(
     """Return the tables of a study, as musecpbench.json holds them, beside what is `about` it.
 
     `results` and `score_table` are of the run of preservation over the edits of all systems, `infos` of those that ran.
-    ``facets`` are 0 at unrelated and 1 at the same music; ``unchanged`` are those that none of the edits was meant to
+    ``facets`` are 0 at unrelated and 1 at the same music; ``plane`` sets success against them, where targets are named,
+    as `preservation.plane` has it; ``unchanged`` are those that none of the edits was meant to
     change, and the mean over them. Means have intervals clustered by original. Differences are over edits of the same
     sources, controls left out, with p corrected by Holm.
     """
@@ -83,6 +84,7 @@ def study(
         },
         "facets": {name: scores[name] for name in judged if name in scores},
         "unchanged": unchanged,
+        **({"plane": results["plane"]} if "plane" in results else {}),
         "overall": overall,
         "tasks": {
             task: {

@@ -9,7 +9,7 @@ import contextlib
 import dataclasses
 import os
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Final, NamedTuple
 
@@ -18,6 +18,7 @@ from music_evals.benchmark.columns import dump_json
 from music_evals.benchmark.formats import plain
 from music_evals.benchmark.inputs import manifest_rows
 from music_evals.benchmark.run import Progress, load_task, run
+from music_evals.benchmark.tables import markdown_block, plane_blocks
 from music_evals.benchmark.task import Task
 from music_evals.benchmark.tasks.musecpbench import PRESERVED, RESULTS, TABLE
 from music_evals.benchmark.tasks.musecpbench.tables import markdown, study
@@ -40,8 +41,9 @@ __all__ = ["CONTROLS", "MUSECPBENCH", "PAPER_DATA", "PROTOCOLS", "MuseCPBench", 
 PROTOCOLS = ("ours", "paper")
 """``"ours"``: all systems edit the same sources. ``"paper"``: each those that the paper gave it."""
 
-CONTROLS = ("identity", "unrelated", "resynth")
-"""Run in every study, the last one where its weights are named: ceiling, floor, and the ceiling of a codec."""
+CONTROLS = ("identity", "unrelated", "simple_edit", "resynth")
+"""Run in every study: ceiling and floor of what is preserved; where targets are named, the success that needs no model;
+and where its weights are named, the ceiling of a codec."""
 
 FINISHED = "music_evals.editing.finished:FinishedFiles"
 
@@ -158,7 +160,7 @@ class Settings:
     @property
     def chosen(self) -> list[str]:
         """All systems, each once; controls are the last, since they edit what the others did."""
-        chosen = dict.fromkeys([*(self.systems or editor_names()), *self.named, *CONTROLS[:2]])
+        chosen = dict.fromkeys([*(self.systems or editor_names()), *self.named, *CONTROLS[:3]])
         return sorted(chosen, key=lambda name: name in CONTROLS)
 
     def maker(self, system: str) -> tuple[str, dict[str, Any], dict[str, Any]]:
@@ -204,8 +206,9 @@ class MuseCPBench(Task):
         edits: list[dict[str, Any]] = []
         manifest: list[dict[str, Any]] = []
         for system in settings.chosen:
-            if system in CONTROLS and system not in settings.systems and not manifest:
-                continue  # nobody is there whom they would be beside
+            beside = [row for row in manifest if system != "simple_edit" or row.get("targets")]
+            if system in CONTROLS and system not in settings.systems and not beside:
+                continue  # nobody is there whom they would be beside, or nothing was asked that could be followed
             try:
                 info, made = _edited(system, held, list(infos), progress)
             except OutputError:
@@ -245,7 +248,7 @@ class MuseCPBench(Task):
         results = plain(study(outcome.results, outcome.scores, infos, edits, about))
         files = {
             "study": write_atomically(out / RESULTS, f"{dump_json(results)}\n".encode()),
-            "table": write_atomically(out / TABLE, markdown(results).encode()),
+            "table": write_atomically(out / TABLE, "\n".join([markdown(results), *_planes(outcome.results)]).encode()),
             "results": outcome.files["results"],
         }
         failures = [(name, left_out[name]) for name in about["refused"] if name not in infos]
@@ -255,6 +258,12 @@ class MuseCPBench(Task):
 
 MUSECPBENCH: Final = MuseCPBench()
 """The task."""
+
+
+def _planes(results: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the plane of the run of preservation as Markdown, where targets were named."""
+    for block in plane_blocks(results):
+        yield f"## {block.title}\n\n{block.caption}\n\n{markdown_block(block)}\n"
 
 
 def _edited(
@@ -303,7 +312,10 @@ def _edited(
 def _each_once(
     tables: Sequence[str | os.PathLike[str]], path: Path, limit: int | None, skipped: Collection[str]
 ) -> Path:
-    """Write the sources of tables, each once and without what is asked: for a system that does the same anyway."""
+    """Write the sources of tables, each once, for a system that does the same whatever it is told.
+
+    Of what is asked only the targets stay, the first that are named of a source.
+    """
     rows: dict[str, dict[str, Any]] = {}
     for table in tables:
         folder = Path(table).resolve().parent
@@ -314,6 +326,8 @@ def _each_once(
                 n_alike = sum(Path(other).name == name for other in rows)
                 item = f"{name}_{n_alike + 1}" if n_alike else name
                 rows[source] = {"id": item, "source": source, "group": str(row.get("group") or item)}
+            if source in rows and row.get("targets"):  # what its edit is measured by, whoever made it
+                rows[source].setdefault("targets", row["targets"])
     return write_atomically(path, "".join(f"{dump_json(row)}\n" for row in rows.values()).encode(), parents=True)
 
 

@@ -77,7 +77,8 @@ def make_controls(
     originals, the seed draws them; it also draws who meets whom among equally good choices.
     """
     originals: dict[str, Pair] = {}
-    for pair in sorted(pairs, key=lambda pair: (pair.item, pair.system)):
+    # a pair of which something was asked comes before others: the controls are asked for the same
+    for pair in sorted(pairs, key=lambda pair: (not getattr(pair, "targets", ""), pair.item, pair.system)):
         originals.setdefault(pair.reference.content, pair)
     chosen = sorted(originals.values(), key=lambda pair: _draw(pair.reference.content, seed))[:MOST_PAIRS]
     same = [

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -103,7 +103,7 @@ def both_groups(score_table: ScoreTable) -> npt.NDArray[np.int64]:
 
 
 @dataclasses.dataclass(frozen=True)
-class _Calibrated:
+class Calibrated:
     """Metrics with their facets, the controls, how well each metric tells them apart, and which do not count."""
 
     scales: Mapping[str, Metric]
@@ -123,8 +123,16 @@ class _Calibrated:
 
     @functools.cached_property
     def used(self) -> list[str]:
+        """Metrics that count: they tell the controls apart."""
         counted = {name: chance for name, chance in self.apart.items() if name not in self.barred}
         return [name for name, chance in counted.items() if chance >= LEAST_AUC and self.gaps[name] >= LEAST_GAP]
+
+    def places(self, values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        """Return where scores, shape (n, n_metrics), stand: 0 is the mean of unrelated, 1 that of the same music."""
+        low, high = (np.array(_means(side)) for side in (self.unrelated, self.same))
+        with np.errstate(invalid="ignore", divide="ignore"):  # of a metric that counts both differ
+            placed: npt.NDArray[np.float64] = (values - low) / (high - low)
+        return placed
 
     @property
     def by_facet(self) -> dict[str, list[str]]:
@@ -136,6 +144,12 @@ class _Calibrated:
         """Return the share of each metric in a facet, shape (n_metrics,); all 0 where none is used."""
         used = [name in self.used and scale.facet == facet for name, scale in self.scales.items()]
         shares: npt.NDArray[np.float64] = np.array(used, dtype=np.float64) / max(sum(used), 1)
+        return shares
+
+    def whole(self, facets: Iterable[str]) -> npt.NDArray[np.float64]:
+        """Return the share of each metric where these facets count alike; all 0 where one of them has no score."""
+        rows = np.array([self.weights(facet) for facet in facets]).reshape(-1, len(self.scales))
+        shares: npt.NDArray[np.float64] = rows.sum(axis=0) * bool(rows.any(axis=1).all())
         return shares
 
 
@@ -160,15 +174,14 @@ def facets(score_table: ScoreTable, *, confidence: float = 0.95) -> dict[str, An
         words. NaN where there is no score. Where the run names facets that the edits are meant to change, ``others``
         has these as ``intended`` and, as ``scores``, a cell for each system over the other facets, which count alike.
     """
-    held = _calibrated(score_table)
+    held = calibrated(score_table)
     if held is None:
         return {}
     weights = {facet: held.weights(facet) for facet in held.by_facet}
     intended = score_table.header.get("intended", ())
     others = [facet for facet in weights if facet not in intended]
     # the facets that were not meant to change, which count alike; NaN where one of them has no score
-    rows = [weights[facet] for facet in others]
-    whole = np.sum(rows, axis=0) * all(row.any() for row in rows) if rows else np.zeros(len(held.scales))
+    whole = held.whole(others)
     scores: dict[str, Any] = {}
     over_others: dict[str, Any] = {}
     for system in score_table.systems:
@@ -210,44 +223,53 @@ def grade(score_table: ScoreTable, *, confidence: float = 0.95) -> dict[str, Pos
     dict
         System -> `stats.calibration.Position`; NaN where a facet has no score. Empty without both controls.
     """
-    held = _calibrated(score_table)
+    held = calibrated(score_table)
     if held is None:
         return {}
-    rows = np.array([held.weights(facet) for facet in held.by_facet])
-    whole = rows.sum(axis=0) * bool(rows.any(axis=1).all())
+    whole = [held.whole(held.by_facet)]
     return {
         system: combined_positions(
-            _clustered(score_table.of(system), held), held.same, held.unrelated, [whole], confidence=confidence
+            _clustered(score_table.of(system), held), held.same, held.unrelated, whole, confidence=confidence
         )[0]
         for system in score_table.compared
     }
 
 
-def _calibrated(score_table: ScoreTable) -> _Calibrated | None:
+def calibrated(score_table: ScoreTable) -> Calibrated | None:
+    """Return the scale of a run between its two controls; None without both, and without a score that has a side."""
     if not {CEILING, UNRELATED} <= set(score_table.controls):
         return None
-    is_ours = score_table.header["variant"] == "corrected"
-    beside = [name for name in score_table.header["companions"] if is_ours and name in BESIDE]
-    every = {name: CATALOGUE[name] for name in (*score_table.header["metrics"], *beside)}
-    scales = {name: scale for name, scale in every.items() if scale.direction in {"higher", "lower"}}
-    if not scales:
-        return None  # no score has a better side
+    header = score_table.header
+    scales = sided(header["metrics"], header["companions"], header["variant"])
     same, unrelated = score_table.scored(CEILING), score_table.scored(UNRELATED)
-    values = [pairs.values(*scales) for pairs in (same, unrelated)]
-    apart = {
-        name: separation(*(column[:, place] for column in values), lower_is_better=scale.direction == "lower")
-        for place, (name, scale) in enumerate(scales.items())
-    }
-    return _Calibrated(
+    return calibrate(
         scales,
-        Clustered(values[0], same.codes("group")),
-        Clustered(values[1], both_groups(score_table)),
-        apart,
-        _barred(score_table, same, beside) if is_ours else {},
+        Clustered(same.values(*scales), same.codes("group")),
+        Clustered(unrelated.values(*scales), both_groups(score_table)),
+        _barred(score_table, same, scales) if header["variant"] == "corrected" else {},
     )
 
 
-def _barred(score_table: ScoreTable, same: ScoreTable, beside: Sequence[str]) -> dict[str, str]:
+def sided(metrics: Iterable[str], auxiliary: Iterable[str], variant: str) -> dict[str, Metric]:
+    """Return the metrics of facets of which more, or less, is better: with `BESIDE` under ``"corrected"``."""
+    beside = [name for name in auxiliary if name in BESIDE and variant == "corrected"]
+    every = {name: CATALOGUE[name] for name in (*metrics, *beside)}
+    return {name: scale for name, scale in every.items() if scale.direction in {"higher", "lower"}}
+
+
+def calibrate(
+    scales: Mapping[str, Metric], same: Clustered, unrelated: Clustered, barred: Mapping[str, str]
+) -> Calibrated | None:
+    """Return the scale between the scores of two controls, shape (n, n_metrics); None without a metric."""
+    sides = [np.asarray(side.values) for side in (same, unrelated)]
+    apart = {
+        name: separation(*(column[:, place] for column in sides), lower_is_better=scale.direction == "lower")
+        for place, (name, scale) in enumerate(scales.items())
+    }
+    return Calibrated(scales, same, unrelated, apart, barred) if scales else None
+
+
+def _barred(score_table: ScoreTable, same: ScoreTable, scales: Mapping[str, Metric]) -> dict[str, str]:
     """Return the metrics that do not count, and why."""
     originals = [score_table.outlines.get(content) for content in {pair["reference"]["content"] for pair in same}]
     cut = [
@@ -256,19 +278,19 @@ def _barred(score_table: ScoreTable, same: ScoreTable, beside: Sequence[str]) ->
         if outline is not None
     ]
     barred = dict(NOT_COUNTED)
-    if "ssm_correlation" in beside and 2 * sum(cut) < len(cut):
+    if "ssm_correlation" in scales and 2 * sum(cut) < len(cut):
         why = f"{len(cut) - sum(cut)} of {len(cut)} originals are too short or too even to be cut"
         barred |= dict.fromkeys(SECTIONS, why)
     return barred
 
 
-def _clustered(pairs: ScoreTable, held: _Calibrated) -> Clustered:
+def _clustered(pairs: ScoreTable, held: Calibrated) -> Clustered:
     readable = pairs.take(~pairs.failed)
     return Clustered(readable.values(*held.scales), readable.codes("group"))
 
 
 def _cells(
-    pairs: ScoreTable, held: _Calibrated, weights: Sequence[npt.NDArray[np.float64]], confidence: float
+    pairs: ScoreTable, held: Calibrated, weights: Sequence[npt.NDArray[np.float64]], confidence: float
 ) -> list[dict[str, Any]]:
     """Return scores, which share of the scores of their metrics has no value, and of how many pairs and groups."""
     clustered = _clustered(pairs, held)
@@ -284,7 +306,7 @@ def _cells(
     return cells
 
 
-def _on_range(held: _Calibrated) -> Iterator[str]:
+def _on_range(held: Calibrated) -> Iterator[str]:
     """Yield which scores do not begin or end where their range does, by the controls of this run."""
     for side, sign, bound, where in (
         (held.unrelated, 1, FAR_FROM_WORST, f"{UNRELATED} of this run reaches "),
@@ -309,7 +331,7 @@ def _share(mean: float, scale: Metric) -> float:
     return (mean - max(scale.low, 0.0)) / (scale.high - max(scale.low, 0.0))
 
 
-def _on_facets(held: _Calibrated, scores: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> Iterator[str]:
+def _on_facets(held: Calibrated, scores: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> Iterator[str]:
     """Yield which metrics and scores the summary does without."""
     dropped = []
     barred = [f"{held.scales[name].heading} ({why})" for name, why in held.barred.items() if name in held.scales]

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import functools
 import html
+import itertools
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from music_evals.benchmark.formats import COLOURS, figure_of, literal, static, svg
+from music_evals.benchmark.formats import COLOURS, figure_of, literal, render, static, svg
+from music_evals.benchmark.score_table import OUTSIDE
 from music_evals.metrics.rhythm import TOLERANCE_SEC
 from music_evals.metrics.structure import WINDOW_SEC
+
+if TYPE_CHECKING:
+    from markupsafe import Markup
 
 RIM = {"delta_bpm": 40.0}
 """Metric without a worst value -> what is drawn in the centre of the radar, and all beyond it."""
@@ -67,6 +72,94 @@ def radar(
         f"{scales[metric]['title']} {cell['value']:.2f}" for metric, cell in cells.items() if cell["value"] is not None
     )
     return svg(figure, name, f"Radar of {system}, outward is better: {reported}")
+
+
+PLANE_PX = (620, 400)
+"""Width and height of a plane."""
+_SCALE_PX = (56, 44)  # at the left and below
+_PLANE_REACH = 0.5  # how far beyond both ends of the scale of preservation is drawn at most
+_ACCENT = "var(--accent, #1f6fb4)"
+
+At = Callable[[float, float], tuple[float, float]]
+
+
+def plane_svg(points: Mapping[str, Mapping[str, Any]], *, axis: str = "preservation") -> str:
+    """Draw systems by success (across) and preservation or a facet (up), with their ellipses and the Pareto front.
+
+    Points are those of ``systems`` in `plane.plane`, numbered in their order; controls are hollow. A point beyond the
+    picture lies on its edge.
+    """
+    width, height = (size - taken for size, taken in zip(PLANE_PX, _SCALE_PX, strict=True))
+    drawable = {
+        name: (number, point)
+        for number, (name, point) in enumerate(points.items(), start=1)
+        if None not in (point["success"]["value"], point[axis]["value"])
+    }
+    ups = [float(point[axis]["value"]) for _, point in drawable.values()]
+    low = max(min([0.0, *ups]), -_PLANE_REACH) - 0.08
+    high = min(max([1.0, *ups]), 1 + _PLANE_REACH) + 0.08
+
+    def at(x: float, y: float) -> tuple[float, float]:
+        return (x + 0.06) * width / 1.12, (high - min(max(y, low), high)) * height / (high - low)
+
+    grid, scale = "", ""
+    for value in (0.0, 0.25, 0.5, 0.75, 1.0):
+        x, y = at(value, value)
+        line = f'stroke="currentColor" stroke-opacity="{0.35 if value in {0.0, 1.0} else 0.12}"'
+        grid += f'<path d="M{x:.1f} 0V{height}M0 {y:.1f}H{width}" {line}/>'
+        scale += f'<text x="{_SCALE_PX[0] + x:.1f}" y="{height + 16}" text-anchor="middle">{value:g}</text>'
+        scale += f'<text x="{_SCALE_PX[0] - 6}" y="{y + 4:.1f}" text-anchor="end">{value:g}</text>'
+    marks = "".join(_mark(name, number, point, axis, at) for name, (number, point) in drawable.items())
+    label = html.escape(f"Success and {axis} of {len(drawable)} systems", quote=True)
+    up = html.escape(f"{axis}, 0 unrelated, 1 the same music")
+    return (
+        f'<svg class="plot" role="img" aria-label="{label}" viewBox="0 0 {PLANE_PX[0]} {PLANE_PX[1]}" font-size="12" '
+        f'fill="currentColor">{scale}<text x="{PLANE_PX[0] - 4}" y="{PLANE_PX[1] - 8}" text-anchor="end">success, how '
+        f'much of what was asked</text><text transform="translate(14 {height}) rotate(-90)">{up}</text>'
+        f'<svg x="{_SCALE_PX[0]}" width="{width}" height="{height}">{grid}'
+        f"{_staircase([point for _, point in drawable.values()], axis, at)}{marks}</svg></svg>"
+    )
+
+
+def plane_figure(points: Mapping[str, Mapping[str, Any]], *, axis: str = "preservation") -> Markup:
+    """Return `plane_svg` as HTML with the names of its points, those of the front in bold."""
+    from markupsafe import Markup
+
+    picture = Markup(plane_svg(points, axis=axis))  # noqa: S704  (names are escaped there)
+    page = render("music_evals.benchmark.tasks.preservation", "plane_figure.html", points=points, picture=picture)
+    return Markup(page)  # noqa: S704  (the template escapes)
+
+
+def _mark(title: str, number: int, point: Mapping[str, Any], axis: str, at: At) -> str:
+    """Draw the ellipse of a point, where it has one, and the point."""
+    (x, y), origin, unit = at(point["success"]["value"], point[axis]["value"]), at(0, 0), at(1, 1)
+    stroke, filled = ("currentColor", "none") if point["role"] in OUTSIDE else (_ACCENT, _ACCENT)
+    ellipse, drawing = point[axis]["ellipse"], ""
+    if ellipse["major"] is not None:
+        # in the unit of the scores, turned there and then stretched as the picture is
+        scale = f"scale({unit[0] - origin[0]:.1f} {unit[1] - origin[1]:.1f})"
+        drawing = (
+            f'<ellipse rx="{ellipse["major"]:.4f}" ry="{max(ellipse["minor"], 1e-3):.4f}" transform="translate({x:.1f} '
+            f'{y:.1f}) {scale} rotate({np.degrees(ellipse["angle_rad"]):.2f})" fill-opacity=".1" stroke-opacity=".5" '
+            f'vector-effect="non-scaling-stroke" style="fill:{stroke};stroke:{stroke}"/>'
+        )
+    weight = ' font-weight="bold"' if point["front"] else ""
+    return (
+        f'{drawing}<g style="fill:{filled};stroke:{stroke}"><title>{html.escape(title)}</title>'
+        f'<circle cx="{x:.1f}" cy="{y:.1f}" r="5"/></g><text x="{x + 8:.1f}" y="{y - 6:.1f}"{weight}>{number}</text>'
+    )
+
+
+def _staircase(points: Sequence[Mapping[str, Any]], axis: str, at: At) -> str:
+    """Draw what the front leaves below it: level up to a point, then down to the next."""
+    front = sorted((point["success"]["value"], point[axis]["value"]) for point in points if point["front"])
+    if not front or axis != "preservation":  # which the front is of
+        return ""
+    heights = [*(y for _, y in front), -np.inf]
+    corners = [(-1.0, front[0][1])]
+    corners += [(x, height) for (x, _), two in zip(front, itertools.pairwise(heights), strict=True) for height in two]
+    path = " ".join(f"{x:.1f},{y:.1f}" for x, y in itertools.starmap(at, corners))
+    return f'<polyline points="{path}" fill="none" stroke-dasharray="5 4" style="stroke:{_ACCENT}"/>'
 
 
 _NAMES, _WIDTH, _LANE, _GAP, _MELODY = 136, 880, 16, 6, 96

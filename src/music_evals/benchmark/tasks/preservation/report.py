@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 
 from music_evals.benchmark import formats
-from music_evals.benchmark.contents import heading, is_significant
+from music_evals.benchmark.contents import heading, is_significant, order
 from music_evals.benchmark.formats import Section, counted, format_difference, format_value, render, static
 from music_evals.benchmark.report import Ranked, score_page, shares
 from music_evals.benchmark.score_table import Floats, ScoreTable
 from music_evals.benchmark.tasks.preservation.pairs import CONTROLS, UNRELATED
 from music_evals.benchmark.tasks.preservation.players import AUDIO_FOLDER, MOST_SEC, Players, clock
-from music_evals.benchmark.tasks.preservation.plots import RIM, outward, radar, timeline
+from music_evals.benchmark.tasks.preservation.plots import PLANE_PX, RIM, outward, plane_figure, radar, timeline
 from music_evals.metrics.catalogue import features_of
 
 MOST_PAIRS = 2000
@@ -65,9 +65,27 @@ def render_report(
         pictures=[_radars(results), pair_list(results, score_table, anchors)],
         items=[_timelines(results, score_table, shown, players, n_pairs=sum(len(pairs) for pairs, _ in ranked))],
         compared=_differences(results, score_table),
+        first=plane_section(results),
         style="".join(map(static, _STYLES)),
         script="".join(map(static, _SCRIPTS)),
     )
+
+
+def plane_section(results: Mapping[str, Any]) -> Section | None:
+    """Return the plane of a run, and that of each facet; None where success is not known."""
+    plane = results.get("plane")
+    if not plane:
+        return None
+    points = {name: plane["systems"][name] for name in order(results, results) if name in plane["systems"]}
+    facets = plane["facets"] if plane["facets"][1:] else []
+    page = render(
+        _PACKAGE,
+        "plane.html",
+        picture=plane_figure(points),
+        facets=[(facet, plane_figure(points, axis=facet)) for facet in facets],
+        groups=results["wording"]["groups"],
+    )
+    return Section("Success over preservation", PLANE_PX[1] + 400, page)
 
 
 def _chance(results: Mapping[str, Any]) -> str:

@@ -8,7 +8,16 @@ from typing import Any, Final
 
 from music_evals.benchmark.contents import caveats, compared_systems, heading, significant, undefined_notes
 from music_evals.benchmark.formats import SIGNIFICANCE, counted, coverage_note, format_interval, format_value
-from music_evals.benchmark.tables import TEXT, blocks, details_text, facet_blocks, summary, text_table, without_value
+from music_evals.benchmark.tables import (
+    TEXT,
+    blocks,
+    details_text,
+    facet_blocks,
+    plane_blocks,
+    summary,
+    text_table,
+    without_value,
+)
 from music_evals.benchmark.tasks.preservation.facets import on_shared
 from music_evals.benchmark.tasks.preservation.pairs import CEILING, UNRELATED
 
@@ -43,9 +52,9 @@ def text_report(results: Mapping[str, Any], *, published: bool = False) -> str:
     systems, about = compared_systems(results), summary(results, TEXT.name)
     alone = len(systems) == 1
     if alone:
-        parts = [about.replace("\n", "; "), _column(results, systems[0])]
+        parts = [about.replace("\n", "; "), _column(results, systems[0]), *map(text_table, plane_blocks(results))]
     else:
-        parts = [about, *map(text_table, [*blocks(results), *facet_blocks(results)])]
+        parts = [about, *map(text_table, [*blocks(results), *facet_blocks(results), *plane_blocks(results)])]
     by_facet = [facet_sentence(results, systems[0])] if alone and "facets" in results else []
     sentences = [*(by_facet or (preserved_sentence(results, name) for name in systems))]
     sentences += _remarks(results, published=published)

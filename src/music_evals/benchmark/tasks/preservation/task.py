@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import hashlib
-import json
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -45,6 +43,7 @@ from music_evals.benchmark.tasks.preservation.pairs import (
     pairs_in_manifest,
     pairs_of_dataset,
 )
+from music_evals.benchmark.tasks.preservation.plane import plane_of
 from music_evals.benchmark.tasks.preservation.players import PLACES, Players
 from music_evals.benchmark.tasks.preservation.report import SHOWN_PAIRS, render_report
 from music_evals.benchmark.tasks.preservation.worker import REENCODED_AUDIO, REENCODED_SCORE, PairScorer
@@ -246,8 +245,8 @@ class Preservation(Task):
                 remove_results(out)
             store = FeatureStore(Path(settings.features or scratch / "features").absolute())
             store.try_out()
-            requests = {(pair.item, pair.system): pair.targets for pair in pairs.pairs if isinstance(pair, EditPair)}
-            targets = {target for text in requests.values() if text for target in targets_of(text)}
+            requests = {pair.targets for pair in pairs.pairs if isinstance(pair, EditPair)}
+            targets = {target for text in requests for target in targets_of(text)}
             if targets:
                 features = dict.fromkeys((*measures.features, *features_for(targets)))
                 measures = dataclasses.replace(measures, features=tuple(features))
@@ -256,9 +255,6 @@ class Preservation(Task):
             has_audio = any(pair.modality == "audio" for pair in pairs.pairs)
             extractors = describe_extractors(measures) if has_audio else {"features": {}}
             more = {"companions": [*measures.companions, *success], "extractors": extractors}
-            if success:  # scores are resumed by what files hold; with other targets the records are others
-                content = json.dumps(sorted(requests.items()))
-                more["targets"] = hashlib.sha256(content.encode()).hexdigest()
             header = self.header(pairs.dataset, settings.variant, measures.metrics, **more)
             job = PairJob(
                 header=header,
@@ -306,6 +302,10 @@ class Preservation(Task):
     def facet_scores(self, scores: ScoreTable, *, confidence: float) -> Mapping[str, Any]:
         """Place each facet between the two controls."""
         return facets(scores, confidence=confidence)
+
+    def plane(self, scores: ScoreTable, **resampling: Any) -> Mapping[str, Any]:
+        """Place each system by success and preservation, where targets were named."""
+        return plane_of(scores, **resampling)
 
     def published_scores(self, header: Mapping[str, Any]) -> dict[str, Any]:
         """Return the tables of papers that have these metrics."""
