@@ -12,8 +12,6 @@ from music_evals.audio.io import Audio
 from music_evals.audio.spectra import BINS_PER_OCTAVE, DYNAMIC_RANGE_DB, HOP_LENGTH, N_BINS, N_FFT, constant_q, opening
 from music_evals.compiling import compiled_by_numba
 
-__all__ = ["compute_bands", "compute_mfcc"]
-
 FRAMES_PER_STEP: Final = 4  # of the constant-Q transform: 93 ms, for bands are compared whenever they sound
 BAND_REACH: Final = 7  # semitones from the centre of a band to its edges: wider than the gaps between partials
 
