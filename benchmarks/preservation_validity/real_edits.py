@@ -47,7 +47,7 @@ def edits_of(plan: Mapping[str, Any]) -> list[tuple[str, float]]:
 def make_excerpt(plan: Mapping[str, Any], recording: Recording, path: Path, target: Path) -> Path:
     """Make the excerpt that is the original of all edits; nothing is done where it is already there."""
     words = {"recording": path, "start": recording.start_sec, "length": recording.length_sec}
-    return run_commands(plan["excerpt"], {**words, "source": target}, target)
+    return _make(plan["excerpt"], {**words, "source": target}, target)
 
 
 def make_edit(plan: Mapping[str, Any], kind: str, strength: float, source: Path, target: Path) -> Path:
@@ -62,7 +62,7 @@ def make_edit(plan: Mapping[str, Any], kind: str, strength: float, source: Path,
         "cut_from": length * (1 - strength) / 2, "cut_to": length * (1 + strength) / 2,
         "noise_gain": level - strength - WHITE_NOISE_DBFS,
     }  # fmt: skip
-    return run_commands(commands, words, target)
+    return _make(commands, words, target)
 
 
 @functools.lru_cache(maxsize=1)
@@ -72,7 +72,7 @@ def _measured(path: Path) -> tuple[float, float]:
     return len(samples) / rate, float(10 * np.log10(np.mean(samples**2)))
 
 
-def run_commands(commands: Sequence[str], words: Mapping[str, Any], target: Path) -> Path:
+def _make(commands: Sequence[str], words: Mapping[str, Any], target: Path) -> Path:
     """Run the commands; the target appears whole or not at all."""
     if target.exists():
         return target

@@ -1,9 +1,10 @@
 """Which edits timbre scores hear: ours, and the two of `musecpeval` beside it.
 
-``python benchmarks/preservation_validity/timbre.py --recordings FOLDER`` edits the recordings of `real.py` and the
-pieces of `known_edits`, rendered, as timbre_edits.yaml says, scores them, and writes timbre.csv and the tables of
-README.md and of the card. Audio and features are kept in a folder of their own (``--work``); a run that was stopped
-goes on there. ``--write`` makes the tables from timbre.csv alone.
+``python benchmarks/preservation_validity/timbre.py --recordings FOLDER`` edits the test recordings of `real.py` as
+timbre_edits.yaml says, renders edits of the held-out pieces of `known_edits`, scores them, and writes timbre.csv and
+the tables of README.md and of the card. ``--half tuning`` prints the same of the other half, which the score was chosen
+on. Audio and features are kept in a folder of their own (``--work``); a run that was stopped goes on there. ``--write``
+makes the tables from timbre.csv alone.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pandas as pd
-from real_edits import make_edit, make_excerpt, missing_programs, run_commands
+from real_edits import make_edit, make_excerpt, missing_programs
 from real_recordings import attach, load_manifest
 from run import fill_in
 from tqdm import tqdm
@@ -40,7 +41,6 @@ VARIANTS = {"timbre_similarity": "corrected", "mfcc_skl_similarity": MUSECPEVAL,
 INPUTS = ("recordings", "fluidsynth", "additive")
 HALVES = {"tuning": "development", "held_out": "test"}
 """Half of `known_edits` -> half of the recordings."""
-TO_SOURCE = ("sox -R {recording} -b 16 -r 44100 {source} gain -n -12",)  # as the excerpts of recordings
 
 
 class Edit(NamedTuple):
@@ -81,15 +81,12 @@ def edits_of_score(rows: list[Mapping[str, Any]], render: Any) -> Iterator[Edit]
 
 
 def rendered(half: str, renderer: str, work: Path, n_pieces: int | None) -> Iterator[Source]:
-    """Yield the pieces of a half of `known_edits`; programs edit the renders of FluidSynth alone."""
+    """Yield the pieces of a half of `known_edits`, rendered."""
     render = functools.partial(known_edits.render, renderer=renderer, cache=work / "audio")
     rows = known_edits.load_rows("default", half)
     for piece in list(dict.fromkeys(row["piece"] for row in rows))[:n_pieces]:
         own = [row for row in rows if row["piece"] == piece]
-        source = work / renderer / piece / "source.wav"
-        run_commands(TO_SOURCE, {"recording": render(own[0], which="reference"), "source": source}, source)
-        of_programs = edits_of_recording(source) if renderer == "fluidsynth" else ()
-        yield Source(piece, piece, source, (*edits_of_score(own, render), *of_programs))
+        yield Source(piece, piece, render(own[0], which="reference"), tuple(edits_of_score(own, render)))
 
 
 def recorded(half: str, recordings: Path, work: Path, n_pieces: int | None) -> Iterator[Source]:
@@ -141,18 +138,12 @@ def _scores(reference: Mapping[str, Features], estimate: Mapping[str, Features])
 
 def edits_table(rows: pd.DataFrame) -> str:
     """Return mean and worst score of each edit as a Markdown table: the worst is the highest of what changes timbre."""
-    head = ["edit", "role"]
-    head += [f"ours, {name}" for name in INPUTS] + ["SKL, recordings", "SKL, fluidsynth", "cosine, recordings"]
-    lines = [f"| {' | '.join(head)} |", "|" + "---|" * len(head)]
-    columns = [("timbre_similarity", name) for name in INPUTS]
-    columns += [("mfcc_skl_similarity", name) for name in INPUTS[:2]] + [("mean_mfcc_cosine", "recordings")]
-    for (edit, role), part in rows.groupby(["edit", "role"], sort=False):
-        cells = []
-        for name, entrance in columns:
-            values = part.loc[part.input == entrance, name]
-            worst = values.max() if role in {"changed", "unrelated"} else values.min()
-            cells.append(f"{values.mean():.2f} ({worst:.2f})" if len(values) else "")
-        lines.append(f"| {edit} | {role} | {' | '.join(cells)} |")
+    lines = [f"| input | edit | role | {' | '.join(f'`{name}`' for name in VARIANTS)} |", "|" + "---|" * 6]
+    for (entrance, edit, role), part in rows.groupby(["input", "edit", "role"], sort=False):
+        worst = part.max if role in {"changed", "unrelated"} else part.min
+        ends = worst(numeric_only=True)
+        cells = [f"{part[name].mean():.2f} ({ends[name]:.2f})" for name in VARIANTS]
+        lines.append(f"| {entrance} | {edit} | {role} | {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
 
 
@@ -177,18 +168,17 @@ def summary_table(rows: pd.DataFrame) -> str:
 
 
 def write_tables(rows: pd.DataFrame) -> None:
-    """Write the tables of the held-out half into the pages."""
-    judged = rows[rows.half == "held_out"]
-    text = f"{summary_table(judged)}\n{edits_table(judged)}"
+    """Write the tables into the pages."""
+    text = f"{summary_table(rows)}\n{edits_table(rows)}"
     for place in (HERE / "README.md", ROOT / "metrics" / "timbre_similarity" / "README.md"):
         fill_in(place, "timbre", text)
 
 
 def main() -> None:
-    """Measure the halves that are asked for, and write the tables where both are there."""
+    """Measure one half; write the tables where it is whole, and the one that nothing was chosen on."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--recordings", type=Path, help="as of real.py")
-    parser.add_argument("--halves", nargs="+", default=list(HALVES), choices=HALVES)
+    parser.add_argument("--half", default="held_out", choices=HALVES)
     parser.add_argument("--pieces", type=int, help="only so many of each input; prints, and writes nothing")
     parser.add_argument("--work", type=Path, default=Path(tempfile.gettempdir()) / "timbre_validity")
     parser.add_argument("--write", action="store_true", help="only the tables, from timbre.csv")
@@ -197,20 +187,16 @@ def main() -> None:
         write_tables(pd.read_csv(HERE / "timbre.csv"))
         return
     if options.recordings is None or missing_programs():
-        parser.error(f"missing: {', '.join(['recordings'] if options.recordings is None else missing_programs())}")
+        parser.error(f"missing: {', '.join(missing_programs()) or 'the folder of the recordings'}")
     for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
         os.environ[name] = "1"
     store = FeatureStore(options.work / "features")
-    rows = []
-    for half in options.halves:
-        inputs = {"recordings": recorded(HALVES[half], options.recordings, options.work, options.pieces)}
-        inputs |= {name: rendered(half, name, options.work, options.pieces) for name in INPUTS[1:]}
-        for name, sources in inputs.items():
-            rows += [{"half": half, "input": name, **row} for row in measure(sources, store)]
+    inputs = {"recordings": recorded(HALVES[options.half], options.recordings, options.work, options.pieces)}
+    inputs |= {name: rendered(options.half, name, options.work, options.pieces) for name in INPUTS[1:]}
+    rows = [{"input": name, **row} for name, sources in inputs.items() for row in measure(sources, store)]
     table = pd.DataFrame(rows)
-    for half, part in table.groupby("half", sort=False):
-        print(half, summary_table(part), edits_table(part), sep="\n")
-    if options.pieces is None and len(options.halves) == len(HALVES):
+    print(summary_table(table), edits_table(table), sep="\n")
+    if options.pieces is None and options.half == "held_out":
         table.to_csv(HERE / "timbre.csv", index=False, float_format="%.4f")
         write_tables(table)
 
