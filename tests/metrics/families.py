@@ -16,7 +16,7 @@ from tests.conformance.rules import ROOT, subfolders, text_of
 
 from music_evals import hf
 from music_evals.annotations import Score
-from music_evals.audio.io import Audio, AudioPolicy
+from music_evals.audio.io import Audio, AudioPolicy, load_audio
 from music_evals.hf.module import Module
 from music_evals.metrics.catalogue import (
     CATALOGUE,
@@ -187,6 +187,23 @@ def _edit(rng: np.random.Generator) -> Pair:
     return piece, Score(make_notes(*(notes[name] for name in notes.dtype.names)), 480, voices=piece.voices)
 
 
+def _tune(rng: np.random.Generator, steepness: float) -> Audio:
+    """Eight notes of 0.3 s, whose partials fall with their number to this power."""
+    time_sec = np.arange(6615) / 22050
+    hz = 440 * 2 ** (rng.integers(-12, 3, 8) / 12)
+    tones = [sum(np.sin(2 * np.pi * n * each * time_sec) / n**steepness for n in range(1, 13)) for each in hz]
+    return load_audio(np.concatenate([tone * np.exp(-5 * time_sec) for tone in tones]).astype(np.float32), rate=22050)
+
+
+def _played(rng: np.random.Generator) -> Pair:
+    """Two tunes, of which the second sounds a little duller."""
+    return _tune(rng, 1.0), _tune(rng, 1.2)
+
+
+def _played_again(rng: np.random.Generator) -> Pair:
+    return (_tune(rng, 1.0),) * 2
+
+
 def _evaluate_edits(name: str, references: Any, predictions: Any, **options: Any) -> Mapping[str, Any]:
     return evaluate_preservation(references, predictions, metrics=SCORES[name], **options)
 
@@ -345,6 +362,7 @@ FAMILIES: Mapping[str, Family] = {
     "edits": Family(
         _edit, lambda rng: (_piece(rng),) * 2, _evaluate_edits, n_items=4, wrong=("variant", "correct", "corrected")
     ),
+    "recordings": Family(_played, _played_again, _evaluate_edits, n_items=3, wrong=("variant", "correct", "corrected")),
     "targets": Family(_request, _reached, _evaluate_requests, n_items=4),
     "captions": Family(_described, _as_described, _evaluate_captions, options={"encoder": Ear()}),
     "nearness": Family(_near, _same_sound, _whatever_the_name(evaluate_lpaps), options={"encoder": Ear()}),
@@ -379,5 +397,5 @@ FAMILIES: Mapping[str, Family] = {
 
 
 def family_of(name: str) -> Family:
-    """Return how a module is tried."""
-    return FAMILIES[kind_of(name)]
+    """Return how a module is tried; scores have no timbre."""
+    return FAMILIES["recordings" if name == "timbre_similarity" else kind_of(name)]

@@ -286,6 +286,22 @@ class TimbreFrames(_Frames):
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
+class BandFrames(_Frames):
+    """Levels of bands a semitone apart over time, and how far tones stand out of each.
+
+    Parameters
+    ----------
+    frames
+        Shape (192, n_frames), in dB: 96 levels, lowest band first, against any one level of the recording; then how far
+        the level of the mean power of each band lies above the mean of the levels within it, 0 for a flat spectrum.
+    hop_sec
+        Seconds between frames.
+    """
+
+    _rows = 192
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
 class Features:
     """What is known of one recording or score: the input of the metrics of music context preservation.
 
@@ -295,7 +311,7 @@ class Features:
     ----------
     duration_sec
         Length of the recording.
-    beats, key, chords, chroma, f0, melody, segments, structure, contour, timbre
+    beats, key, chords, chroma, f0, melody, segments, structure, contour, timbre, bands
         The annotations, or None. The contour is a chroma of ten frames a second.
     undefined
         Feature -> reason, for features that the recording does not have ("silent", "shorter than 2 s").
@@ -315,6 +331,7 @@ class Features:
     structure: StructureFrames | None = None
     contour: Chroma | None = None
     timbre: TimbreFrames | None = None
+    bands: BandFrames | None = None
     undefined: Mapping[str, str] = dataclasses.field(default_factory=dict)
     silent: bool = False
 
@@ -337,6 +354,7 @@ FEATURES: dict[str, type[_Annotation]] = {
     "structure": StructureFrames,
     "contour": Chroma,
     "timbre": TimbreFrames,
+    "bands": BandFrames,
 }
 """Feature -> type of its annotation."""
 

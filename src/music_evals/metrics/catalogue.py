@@ -299,6 +299,7 @@ AUXILIARY: Final = block(
         "melody_contour_accuracy", "Melody contour accuracy", "melody", features=("f0",), chance=0.19, definition=2
     ),
     _auxiliary("interval_lcs", "Interval LCS", "melody", features=("melody",), chance=0.40, definition=2),
+    _auxiliary("timbre_similarity", "Timbre similarity", "timbre", features=("bands",), chance=0.03),
 )  # fmt: skip
 """Auxiliary metrics: reported beside the eleven, never mixed into them."""
 

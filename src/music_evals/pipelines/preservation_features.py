@@ -143,10 +143,12 @@ def select_metrics(names: Iterable[str] | None, variant: str) -> tuple[str, ...]
     own = RELEASES.get(variant, tuple(PRESERVATION_METRICS))
     if names is None:
         return own
+    known, kind = (own, f"metric of {variant}") if variant in RELEASES else ((*own, *AUXILIARY), "metric")
     wanted: list[str] = []
     for given in [names] if isinstance(names, str) else names:
-        wanted += [name for name in own if CATALOGUE[name].facet == given] or [given]
-    known, kind = (own, f"metric of {variant}") if variant in RELEASES else ((*own, *AUXILIARY), "metric")
+        # timbre has none but auxiliary metrics
+        of_facet = ([name for name in scores if CATALOGUE[name].facet == given] for scores in (own, known))
+        wanted += next(filter(None, of_facet), [given])
     return select_names(wanted, known, kind)
 
 

@@ -184,7 +184,7 @@ def _why_undefined(name: str, reading: _Reading) -> str:
             return f"more than {MAX_BEATS} beats"
     if name != "beats" and not len(reading.pitched.pitches):
         return "no notes but drums"
-    if name in {"contour", "timbre"}:
+    if name in {"contour", "timbre", "bands"}:
         return "of recordings only"
     if name in {"segments", "structure"} and reading.duration_sec < SHORTEST_STRUCTURE_SEC:
         return f"shorter than {SHORTEST_STRUCTURE_SEC:g} s"
