@@ -163,13 +163,13 @@ def facets(score_table: ScoreTable, *, confidence: float = 0.95) -> dict[str, An
     intended = score_table.header.get("intended", ())
     others = [facet for facet in weights if facet not in intended]
     # the facets that were not meant to change, which count alike; NaN where one of them has no score
-    whole = held.whole(others)
+    whole = [held.whole(others)] if intended else []
     scores: dict[str, Any] = {}
     over_others: dict[str, Any] = {}
     for system in score_table.systems:
         if system not in CONTROLS:
             pairs = score_table.of(system)
-            cells = _cells(pairs, held, [*weights.values(), *([whole] if intended else [])], confidence)
+            cells = _cells(pairs, held, [*weights.values(), *whole], confidence)
             scores[system] = dict(zip(weights, cells, strict=False))
             over_others[system] = cells[-1]
     return {
@@ -209,11 +209,11 @@ def grade(score_table: ScoreTable, *, confidence: float = 0.95) -> dict[str, Pos
     if held is None:
         return {}
     whole = [held.whole(held.by_facet)]
+    scored = {system: score_table.scored(system) for system in score_table.compared}
+    sides = {name: Clustered(pairs.values(*held.scales), pairs.codes("group")) for name, pairs in scored.items()}
     return {
-        system: combined_positions(
-            _clustered(score_table.of(system), held), held.same, held.unrelated, whole, confidence=confidence
-        )[0]
-        for system in score_table.compared
+        system: combined_positions(own, held.same, held.unrelated, whole, confidence=confidence)[0]
+        for system, own in sides.items()
     }
 
 
@@ -221,41 +221,32 @@ def calibrated(score_table: ScoreTable) -> Calibrated | None:
     """Return the scale of a run between its two controls; None without both, and without a score that has a side."""
     if not {CEILING, UNRELATED} <= set(score_table.controls):
         return None
-    scales = sided(score_table.header["metrics"])
-    same, unrelated = score_table.scored(CEILING), score_table.scored(UNRELATED)
-    return calibrate(
-        scales,
-        Clustered(same.values(*scales), same.codes("group")),
-        Clustered(unrelated.values(*scales), both_groups(score_table)),
-    )
+    names, same, unrelated = score_table.header["metrics"], score_table.scored(CEILING), score_table.scored(UNRELATED)
+    sides = (same, same.codes("group")), (unrelated, both_groups(score_table))
+    return calibrate(names, *(Clustered(pairs.values(*names), groups) for pairs, groups in sides))
 
 
-def sided(metrics: Iterable[str]) -> dict[str, Metric]:
-    """Return the metrics of which more, or less, is better."""
-    every = {name: CATALOGUE[name] for name in metrics}
-    return {name: scale for name, scale in every.items() if scale.direction in {"higher", "lower"}}
-
-
-def calibrate(scales: Mapping[str, Metric], same: Clustered, unrelated: Clustered) -> Calibrated | None:
-    """Return the scale between the scores of two controls, shape (n, n_metrics); None without a metric."""
-    sides = [np.asarray(side.values) for side in (same, unrelated)]
+def calibrate(metrics: Sequence[str], same: Clustered, unrelated: Clustered) -> Calibrated | None:
+    """Return the scale between the scores of two controls, shape (n, n_metrics); None without one that has a side."""
+    scales = {name: CATALOGUE[name] for name in metrics if CATALOGUE[name].direction in {"higher", "lower"}}
+    chosen = [place for place, name in enumerate(metrics) if name in scales]
+    same, unrelated = (side._replace(values=np.asarray(side.values)[:, chosen]) for side in (same, unrelated))
     apart = {
-        name: separation(*(column[:, place] for column in sides), lower_is_better=scale.direction == "lower")
+        name: separation(
+            *(np.asarray(side.values)[:, place] for side in (same, unrelated)),
+            lower_is_better=scale.direction == "lower",
+        )
         for place, (name, scale) in enumerate(scales.items())
     }
     return Calibrated(scales, same, unrelated, apart) if scales else None
-
-
-def _clustered(pairs: ScoreTable, held: Calibrated) -> Clustered:
-    readable = pairs.take(~pairs.failed)
-    return Clustered(readable.values(*held.scales), readable.codes("group"))
 
 
 def _cells(
     pairs: ScoreTable, held: Calibrated, weights: Sequence[npt.NDArray[np.float64]], confidence: float
 ) -> list[dict[str, Any]]:
     """Return scores, which share of the scores of their metrics has no value, and of how many pairs and groups."""
-    clustered = _clustered(pairs, held)
+    readable = pairs.take(~pairs.failed)
+    clustered = Clustered(readable.values(*held.scales), readable.codes("group"))
     positions = combined_positions(clustered, held.same, held.unrelated, np.array(weights), confidence=confidence)
     n_defined = np.count_nonzero(~np.isnan(clustered.values), axis=0)
     n_groups = len(np.unique(np.asarray(clustered.groups)))
