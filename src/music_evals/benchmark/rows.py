@@ -133,8 +133,8 @@ class PairJob(Job):
         """Raise where something else was asked of a pair that is recorded."""
         for row in rows.of("pair") if "pair" in rows.kinds else ():
             sides = (row[side]["content"] for side in ("reference", "estimate") if side in row)
-            if (asked := targets.get((row["item"], row["system"], *sides))) is not None:
-                check_same_run({"targets": row.get("targets", "")}, {"targets": asked}, rows.path)
+            if (now := targets.get((row["item"], row["system"], *sides))) is not None:
+                check_same_run({"targets": row.get("targets", "")}, {"targets": now}, rows.path)
 
     def _pair_rows(self) -> Iterator[Row]:
         for pair in self._chosen:
@@ -143,13 +143,13 @@ class PairJob(Job):
                 side: {"name": file.name, "content": file.content}
                 for side, file in (("reference", pair.reference), ("estimate", pair.estimate))
             }
-            asked = getattr(pair, "targets", "")  # on which success depends
+            targets = getattr(pair, "targets", "")  # on which success depends
             yield {
                 "kind": "pair",
                 **about,
                 **sides,
                 "treatment": pair.treatment,
-                **({"targets": asked} if asked else {}),
+                **({"targets": targets} if targets else {}),
             }
         yield from ({"kind": "pair", **dataclasses.asdict(failure)} for failure in self.pair_set.failures)
 
