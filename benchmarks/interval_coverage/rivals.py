@@ -11,8 +11,9 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import numpy.typing as npt
 import scipy.stats
+from benchmarks.interval_coverage.worlds import World
 
-from music_evals.stats.intervals import interval_of_totals, weights_of_clusters
+from music_evals.stats.intervals import Range, interval_of_totals, weights_of_clusters
 
 Floats = npt.NDArray[np.float64]
 Ends = tuple[Floats, Floats]
@@ -24,9 +25,17 @@ TAIL = 0.025
 NORMAL = float(scipy.stats.norm.ppf(1 - TAIL))
 
 
-def chosen(sums: Floats, counts: Floats, confidence: float = 1 - 2 * TAIL) -> Ends:
+def chosen(
+    sums: Floats,
+    counts: Floats,
+    confidence: float = 1 - 2 * TAIL,
+    *,
+    span: Range = (-np.inf, np.inf),
+    unseen: Range | None = None,
+) -> Ends:
     """Return the interval of the library."""
-    return interval_of_totals(sums, counts, confidence)[:2]
+    low, high, _ = interval_of_totals(sums, counts, confidence, unseen=unseen)
+    return np.maximum(low, span[0]), np.minimum(high, span[1])
 
 
 def _parts(sums: Floats, counts: Floats) -> tuple[Floats, Floats, Floats]:
@@ -134,12 +143,62 @@ def studentised(sums: Floats, counts: Floats, rng: np.random.Generator) -> Ends:
     return low, high
 
 
-def estimators(rng: np.random.Generator, *, bounded: bool) -> dict[str, Callable[[Floats, Floats], Ends]]:
-    """Return what is compared, by name."""
+def learned_miller_thomas(sums: Floats, counts: Floats, rng: np.random.Generator, unseen: Range) -> Ends:
+    """Return the interval of Learned-Miller and Thomas (2019) for independent values in a range, each a cluster's mean.
+
+    It is thought to hold for every law; each end takes half of the risk.
+    """
+    means, n = np.sort(sums / counts, axis=0), len(sums)
+    levels = np.sort(rng.random((N_RESAMPLES, n)), axis=1)
+    ends = []
+    for values, bound in ((means, unseen[1]), (-means[::-1], -unseen[0])):
+        gaps = np.diff(np.concatenate([values, np.full((1, values.shape[1]), bound)]), axis=0)
+        ends.append(bound - np.quantile(levels @ gaps, TAIL, axis=0))
+    return -ends[1], ends[0]
+
+
+def betting(sums: Floats, counts: Floats, unseen: Range) -> Ends:
+    """Return the interval of Waudby-Smith and Ramdas (2024), by hedged capital, for values in a range.
+
+    It holds for every law. Clusters' means are taken as they come; their bets are the predictable plug-in of the paper.
+    """
+    low, width = unseen[0], unseen[1] - unseen[0]
+    values = np.clip((sums / counts - low) / width, 0, 1)
+    n, alpha = len(values), 2 * TAIL
+    times = np.arange(1, n + 1)[:, None]
+    running = (0.5 + np.cumsum(values, axis=0)) / (times + 1)
+    variance = (0.25 + np.cumsum((values - running) ** 2, axis=0)) / (times + 1)
+    before = np.concatenate([np.full((1, values.shape[1]), 0.25), variance[:-1]])
+    bets = np.sqrt(2 * np.log(2 / alpha) / (n * before))
+    grid = np.linspace(0, 1, 201)
+    held = np.zeros((len(grid), values.shape[1]), dtype=bool)
+    for place, mean in enumerate(np.clip(grid, 1e-6, 1 - 1e-6)):
+        up = np.log1p(np.minimum(bets, 0.5 / mean) * (values - mean)).sum(axis=0)
+        down = np.log1p(-np.minimum(bets, 0.5 / (1 - mean)) * (values - mean)).sum(axis=0)
+        held[place] = np.maximum(up, down) < np.log(2 / alpha)
+    step = grid[1]
+    first, last = held.argmax(axis=0), len(grid) - 1 - held[::-1].argmax(axis=0)
+    return low + width * np.maximum(grid[first] - step, 0), low + width * np.minimum(grid[last] + step, 1)
+
+
+def estimators(rng: np.random.Generator, world: World) -> dict[str, Callable[..., Ends]]:
+    """Return what is compared in a world, by name."""
+    if world.unseen is not None:
+        return _of_rare_errors(rng, world)
     drawn = {
         "percentile": functools.partial(percentile, rng=rng),
         "BCa": functools.partial(bca, rng=rng),
         "studentised": functools.partial(studentised, rng=rng),
     }
     exact = {"CR1, t(c-1)": cr1, "CR2, Satterthwaite": cr2, "not unskewed": unskewed_not}
-    return drawn | exact | ({"logit": logit} if bounded else {}) | {"chosen": chosen}
+    of_bounded = {"logit": logit, "with unseen": functools.partial(chosen, span=(0.0, 1.0), unseen=(0.0, 1.0))}
+    return drawn | exact | (of_bounded if world.bounded else {}) | {"chosen": chosen}
+
+
+def _of_rare_errors(rng: np.random.Generator, world: World) -> dict[str, Callable[..., Ends]]:
+    assert world.unseen is not None
+    found: dict[str, Callable[..., Ends]] = {"spread alone": functools.partial(chosen, span=world.span)}
+    if world.sizes == "equal":  # what holds for every law knows no sizes
+        found["Learned-Miller, Thomas"] = functools.partial(learned_miller_thomas, rng=rng, unseen=world.unseen)
+        found["betting"] = functools.partial(betting, unseen=world.unseen)
+    return found | {"chosen": functools.partial(chosen, span=world.span, unseen=world.unseen)}

@@ -3,9 +3,9 @@
 Usage: python -m benchmarks.interval_coverage.run [--simulations N]
 
 Writes results.csv beside itself and the tables between the markers of README.md. The figures in the repository are of
-``--simulations 1000``; the default takes about a minute of processor time. `bands` and
-`unequal` make of the rows what `music_evals.stats.intervals` holds as `SIMULATED_COVERAGE` and `UNEQUAL_COVERAGE`, and
-a test compares them.
+``--simulations 1000``; the default takes about a minute of processor time. `bands`,
+`rare_differences` and `unequal` make of the rows what `music_evals.stats.intervals` holds as `SIMULATED_COVERAGE`,
+`RARE_DIFFERENCES` and `UNEQUAL_COVERAGE`, and a test compares them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from benchmarks.interval_coverage import rivals, worlds
+from benchmarks.interval_coverage import rare, rivals, worlds
+from benchmarks.interval_coverage.rare import MEASURED
 from benchmarks.interval_coverage.worlds import Songs, World
 
 from music_evals.files import write_atomically
@@ -30,6 +31,9 @@ from music_evals.stats.intervals import MANY_CLUSTERS
 HERE = Path(__file__).parent
 START, END = "<!-- tables:start -->", "<!-- tables:end -->"
 CLUSTERS = (2, 3, 4, 5, 10, 18, 30, 60, 120)
+RARE_SHOWN = (10, 20, 30, 60)
+RARE_CLUSTERS = (2, 3, 5, 10, 20, 30, 60, 120)
+MEASURED_CLUSTERS = (10, 20, 60)
 DIVERGENCE_CLUSTERS = (2, 3, 4, 5, 10, 18, 30, 60)
 SHOWN = (10, 18, 30, 60)
 CONFIDENCE = 0.95
@@ -37,6 +41,8 @@ OTHER_CONFIDENCES = (0.9875, 0.99375)
 """Of four and of eight intervals that hold together in 95 %, as in `benchmarks/musib/hypotheses.py`."""
 WIDE = 0.95
 """Quantile of the widths that is reported beside their median."""
+RARE_BANDS = (1, 5, 10, 20, 30, 60)
+"""Effective numbers of clusters where a row of `RARE_DIFFERENCES` begins."""
 BANDS = (1, 5, 10, 17)
 """Effective numbers of clusters where a row of `SIMULATED_COVERAGE` begins."""
 N_RESAMPLES = 200
@@ -50,7 +56,7 @@ class Found(NamedTuple):
     """How an estimator did in a world."""
 
     kind: str
-    """``"mean"``, ``"divergence"`` or ``"difference"`` of divergences."""
+    """``"mean"``, ``"rare"`` of means with rare errors, ``"divergence"`` or ``"difference"`` of divergences."""
     sizes: str
     world: str
     n_clusters: int
@@ -66,7 +72,7 @@ class Found(NamedTuple):
     confidence: float
     """Nominal coverage."""
     promised: bool
-    """Counts for `SIMULATED_COVERAGE`, others for `UNEQUAL_COVERAGE`: it is no world of stress."""
+    """Counts for `SIMULATED_COVERAGE`: it is no world of stress, from which `UNEQUAL_COVERAGE` is."""
 
 
 def of_means(every: Sequence[World], n_simulations: int, clusters: Sequence[int] = CLUSTERS) -> Iterator[Found]:
@@ -77,15 +83,16 @@ def of_means(every: Sequence[World], n_simulations: int, clusters: Sequence[int]
             sums, counts = world.draw(rng, n_clusters, n_simulations)
             estimates = sums.sum(axis=0) / counts.sum(axis=0)
             effective = counts.sum(axis=0) ** 2 / (counts**2).sum(axis=0)
-            compared = rivals.estimators(rng, bounded=world.bounded)
+            compared = rivals.estimators(rng, world)
             tried = [(name, CONFIDENCE, interval) for name, interval in compared.items()]
-            tried += [
-                ("chosen", confidence, functools.partial(rivals.chosen, confidence=confidence))
-                for confidence in OTHER_CONFIDENCES
-            ]
+            if world.sizes != MEASURED:
+                tried += [
+                    ("chosen", confidence, functools.partial(compared["chosen"], confidence=confidence))
+                    for confidence in OTHER_CONFIDENCES
+                ]
             with np.errstate(divide="ignore", invalid="ignore"):  # samples that are all alike have no interval
                 for name, confidence, interval in tried:
-                    what = ("mean", world.sizes, world.name, n_clusters, name)
+                    what = ("rare" if world.unseen else "mean", world.sizes, world.name, n_clusters, name)
                     made = np.stack([*interval(sums, counts), estimates, effective], axis=1)
                     yield _judged(what, made, world.truth, confidence, promised=not world.stress)
 
@@ -188,7 +195,7 @@ def bands(rows: Iterable[Found]) -> list[tuple[int, tuple[float, float], tuple[f
     made = []
     for least, below in zip(BANDS, (*BANDS[1:], MANY_CLUSTERS), strict=True):
         parts = []
-        for kinds in (("mean",), ("divergence", "difference")):
+        for kinds in (("mean", "rare"), ("divergence", "difference")):
             inside = [row.coverage for row in kept if row.kind in kinds and least <= row.effective < below]
             parts.append((round(min(inside), 2), round(max(inside), 2)))
         made.append((least, *parts))
@@ -196,8 +203,19 @@ def bands(rows: Iterable[Found]) -> list[tuple[int, tuple[float, float], tuple[f
 
 
 def unequal(rows: Iterable[Found]) -> float:
-    """Return the least coverage in the worlds of stress."""
-    return round(min(row.coverage for row in _of_the_package(rows) if not row.promised), 2)
+    """Return the least coverage in the worlds of stress, of sizes."""
+    return round(min(row.coverage for row in _of_the_package(rows) if not row.promised and row.kind == "mean"), 2)
+
+
+def rare_differences(rows: Iterable[Found]) -> list[tuple[int, float]]:
+    """Return the least coverage of differences where one side has rare errors, by effective number of clusters.
+
+    A side that has none adds noise alone, so that the difference is covered as the mean by `spread alone`.
+    """
+    alone = [row for row in rows if row.estimator == "spread alone" and row.promised]
+    bounds = zip(RARE_BANDS, (*RARE_BANDS[1:], np.inf), strict=True)
+    inside = [(least, [row.coverage for row in alone if least <= row.effective < below]) for least, below in bounds]
+    return [(least, round(min(covered), 2)) for least, covered in inside]
 
 
 def _of_the_package(rows: Iterable[Found]) -> list[Found]:
@@ -246,6 +264,11 @@ def text(rows: Sequence[Found]) -> str:
     """Return the tables as Markdown."""
     parts = ["### What the tables of this package say below 30 effective clusters", _bands_text(rows)]
     parts += [f"Where sizes are very unequal (`all songs`), at any number of clusters: {unequal(rows):.2f} at worst."]
+    parts += ["### Rare, large errors", _rare_text(rows)]
+    parts += ["### Rare, large errors: scores of recordings under edits that leave the music as it is"]
+    parts += [_measured_text(rows), "### Differences of means where one side alone has rare, large errors"]
+    cells = [[str(least), f"{coverage:.2f}"] for least, coverage in rare_differences(rows)]
+    parts += [_markdown([["effective clusters, from", "least coverage"], ["---:", "---:"], *cells])]
     titles = {"mean": "Means", "divergence": "Divergences", "difference": "Differences of two systems' divergences"}
     for kind, title in titles.items():
         for n_clusters in SHOWN:
@@ -277,15 +300,48 @@ def _bands_text(rows: Sequence[Found]) -> str:
     return _markdown(lines)
 
 
+def _rare_text(rows: Sequence[Found]) -> str:
+    """Return coverage and median widths in the worlds that are made up."""
+    names = ("spread alone", "chosen", "Learned-Miller, Thomas", "betting")
+    head = ["sizes", "clusters", "effective", "world", *names, *(f"width: {name}" for name in names)]
+    lines = [head, ["---", "---:", "---:", "---", *("---:" for _ in head[4:])]]
+    made_up = [row for row in rows if row.kind == "rare" and row.sizes != MEASURED and row.n_clusters in RARE_SHOWN]
+    wanted = [row for row in made_up if row.confidence == CONFIDENCE]
+    for sizes, n_clusters, world in dict.fromkeys((row.sizes, row.n_clusters, row.world) for row in wanted):
+        held = {row.estimator: row for row in wanted if row[1:4] == (sizes, world, n_clusters)}
+        cells = [f"{held[name].coverage:.3f}" if name in held else "" for name in names]
+        cells += [f"{held[name].width:.3f}" if name in held else "" for name in names]
+        lines.append([sizes, str(n_clusters), f"{held['chosen'].effective:.1f}", world, *cells])
+    return _markdown(lines)
+
+
+def _measured_text(rows: Sequence[Found]) -> str:
+    """Return, over the edits of each score, the least coverage, the width and how it compares."""
+    head = ["score", "sources", "edits", "least: spread alone", "least: chosen", "width", "times as wide"]
+    lines = [head, ["---", *("---:" for _ in head[1:])]]
+    measured = [row for row in rows if row.sizes == MEASURED]
+    for score, n in dict.fromkeys((row.world.split(",")[0], row.n_clusters) for row in measured):
+        held = [row for row in measured if (row.world.split(",")[0], row.n_clusters) == (score, n)]
+        alone, ours = ([row for row in held if row.estimator == name] for name in ("spread alone", "chosen"))
+        ratios = [b.width / a.width for a, b in zip(alone, ours, strict=True) if a.width > 0]
+        width, ratio = np.median([row.width for row in ours]), np.median(ratios)
+        least = [f"{min(row.coverage for row in part):.3f}" for part in (alone, ours)]
+        lines.append([f"`{score}`", str(n), str(len(ours)), *least, f"{width:.3f}", f"{ratio:.2f}"])
+    return _markdown(lines)
+
+
 def _table(rows: Sequence[Found]) -> str:
     names = list(dict.fromkeys(row.estimator for row in rows))
     head = ["sizes", "world", "effective", *names, "width", "95 % of widths"]
+    head += ["width with unseen"] if "with unseen" in names else []
     lines = [head, ["---", "---", *("---:" for _ in head[2:])]]
     for place in dict.fromkeys((row.sizes, row.world) for row in rows):
         held = {row.estimator: row for row in rows if (row.sizes, row.world) == place}
         chosen = held["chosen"]
         covered = [f"{held[name].coverage:.3f}" if name in held else "" for name in names]
-        lines.append([*place, f"{chosen.effective:.1f}", *covered, f"{chosen.width:.3f}", f"{chosen.wide:.3f}"])
+        cells = [*place, f"{chosen.effective:.1f}", *covered, f"{chosen.width:.3f}", f"{chosen.wide:.3f}"]
+        cells += [f"{held['with unseen'].width:.3f}"] if "with unseen" in held else [""] * ("with unseen" in names)
+        lines.append(cells)
     return _markdown(lines)
 
 
@@ -311,10 +367,15 @@ def main() -> None:
         *worlds.real(every, "all songs", ["note_f1"], stress=True),
     ]
     few = -(-n // SLOWER)
-    rows = [*of_means(simulated, n), *of_divergences(test, few), *of_differences(test, few)]
+    rows = [
+        *of_means(simulated, n),
+        *of_means(rare.made_up(test.sizes), n, RARE_CLUSTERS),
+        *of_means(rare.measured(), n, MEASURED_CLUSTERS),
+    ]
+    rows += [*of_divergences(test, few), *of_differences(test, few)]
     write(rows)
     print(text(rows))
-    print(bands(rows), unequal(rows))
+    print(bands(rows), rare_differences(rows), unequal(rows))
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ from music_evals.annotations import HOLD, MUSIB_LAYOUT
 from music_evals.metrics.divergence import FEATURES, feature_rows, histogram_bins
 from music_evals.models.baselines import copy_past
 from music_evals.pipelines.inpainting import evaluate_inpainting
+from music_evals.stats.intervals import Range
 
 DATASET = Path(__file__).resolve().parents[2] / "datasets_scripts" / "jsb_chorales" / "data" / "musib"
 SCORES = ("note_f1", "position_score", "rhythm_accuracy")
@@ -36,6 +37,9 @@ class World:
     bounded: bool
     stress: bool = False
     """Holds something so rare that a sample says nothing of it; not counted among what is promised."""
+    span: Range = (-np.inf, np.inf)
+    unseen: Range | None = None
+    """What the interval of the package is given of the score."""
 
 
 @dataclasses.dataclass(frozen=True)

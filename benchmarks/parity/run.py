@@ -1,4 +1,4 @@
-"""Editing systems beside the code of their authors: equal random weights and inputs, stage by stage.
+"""Editing systems, and a metric, beside the code of their authors: equal random weights and inputs, stage by stage.
 
 Usage: python -m benchmarks.parity.run refinpaint=CHECKOUT musicmagus=CHECKOUT ... [--write]
 
@@ -21,7 +21,7 @@ from music_evals.benchmark.formats import markdown_rows
 from music_evals.files import write_atomically
 
 HERE = Path(__file__).parent
-SYSTEMS = ("refinpaint", "musicmagus", "zeta", "audioldm2", "musicongen", "musicgen_melody")
+SYSTEMS = ("refinpaint", "musicmagus", "zeta", "audioldm2", "musicongen", "musicgen_melody", "lpaps")
 """Modules of this folder, each with `AUTHORS` and `measure(checkout, recorder)`."""
 COLUMNS = ("system", "repository", "commit", "stage", "n", "largest", "difference", "equal", "note")
 

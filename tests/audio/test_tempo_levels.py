@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from music_evals.annotations import Beats, Score, Tempo
-from music_evals.audio.beats import beats_within, track_beats_tcn
+from music_evals.audio.beats import FRAME_RATE_HZ, beats_within, track_beats_tcn
 from music_evals.audio.io import Audio
 from music_evals.audio.rendering import render_additive
-from music_evals.audio.tempo_levels import MIN_AGREEMENT, pulse_agreement, share_level
+from music_evals.audio.tempo_levels import MIN_AGREEMENT, pulse_agreement, share_level, share_phase
 from music_evals.symbolic.notes import make_notes
 
 RATE = 22050
@@ -107,3 +107,37 @@ def test_evidence_survives_storage(plain: Beats) -> None:
     flipped = recounted(tune(88), 176)
     for one, other in zip(share_level(plain, flipped), share_level(again, flipped), strict=True):
         np.testing.assert_array_equal(one.times_sec, other.times_sec)
+
+
+def evident(on: float, off: float, *, bpm: float = 100.0, late_sec: float = 0.0) -> Beats:
+    """Return the beats of 30 s with evidence of two strengths on each beat and half a beat later."""
+    log_odds = np.full(int(30 * FRAME_RATE_HZ), -3.0)
+    for place, strength in ((0.0, on), (0.5, off)):
+        frames = np.round((np.arange(0, 29, 60 / bpm) + place * 60 / bpm + late_sec) * FRAME_RATE_HZ).astype(int)
+        log_odds[frames[frames < len(log_odds)]] = strength
+    return beats_within(Beats(np.zeros(0), float("nan"), log_odds, np.array([0.0, 30.0])), bpm / 1.2, bpm * 1.2)
+
+
+@pytest.mark.parametrize("swapped", [False, True])
+def test_beats_half_a_beat_apart_are_counted_together_where_the_evidence_is_equal(*, swapped: bool) -> None:
+    pair = (evident(2.0, 1.9), evident(1.9, 2.0))[:: -1 if swapped else 1]
+    apart = np.abs(pair[0].times_sec[:40, None] - pair[1].times_sec[None]).min(axis=1)
+    assert np.median(apart) == pytest.approx(0.3, abs=0.02)
+    first, second = share_phase(*pair)
+    assert first.times_sec[:40] == pytest.approx(second.times_sec[:40], abs=0.03)
+    assert [new is old for new, old in zip((first, second), pair, strict=True)].count(True) == 1  # one is counted again
+    for new, old in zip((first, second), pair, strict=True):
+        assert np.array_equal(new.log_odds, old.log_odds)
+
+
+def test_beats_that_the_music_has_elsewhere_stay_there() -> None:
+    for other in (evident(1.0, 2.5), evident(2.5, -1.0, late_sec=0.25), evident(2.5, 1.0, bpm=120), Beats(np.zeros(0))):
+        pair = evident(2.5, 1.0), other
+        assert share_phase(*pair) == pair
+        assert share_phase(*pair[::-1]) == pair[::-1]
+
+
+def test_beats_that_hit_one_another_stay_as_they_are(plain: Beats) -> None:
+    other = tune(110, program=24)
+    assert share_phase(plain, plain) == (plain, plain)
+    assert share_phase(plain, other) == (plain, other)

@@ -18,7 +18,7 @@ from music_evals.benchmark.tables import MOST_CHARACTERS, markdown_report, summa
 from music_evals.benchmark.task import Task
 from music_evals.errors import UnknownNameError
 from music_evals.metrics.catalogue import Metric, block
-from music_evals.stats.intervals import UNEQUAL_COVERAGE, simulated_coverage
+from music_evals.stats.intervals import UNEQUAL_COVERAGE, rare_differences, simulated_coverage
 
 SCALES = block(
     *(Metric(f"part_{number}", f"Part {number}", "parts", high=9.0) for number in range(10)),
@@ -268,6 +268,13 @@ def test_a_range_of_effective_numbers_has_the_range_of_what_was_simulated() -> N
         f"{least} to {most} % of the time for means and their differences"
     )
     assert "divergences and theirs" in coverage_note([(12.0, 12)], "songs", divergences=True)
+
+
+def test_differences_of_scores_with_extractors_come_with_what_they_do_not_hold() -> None:
+    assert coverage_note([(90.0, 90)], "songs", divergences=False, compared=["note_f1", "loss"]) == ""
+    note = coverage_note([(90.0, 90), (41.0, 41)], "songs", divergences=False, compared=["note_f1", "delta_bpm"])
+    assert f"they held the truth {100 * rare_differences(41):.0f} % of the time at worst" in note
+    assert coverage_note([(0.0, 0)], "songs", divergences=False, compared=["delta_bpm"]) == ""
 
 
 def test_groups_of_very_unequal_size_are_named_however_many_they_are() -> None:

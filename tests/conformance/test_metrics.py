@@ -42,6 +42,8 @@ OPTIONS = {
     "tags": ["encoder", "aggregation", "empty"],
     "themes": ["encoder"],
     "targets": ["store"],
+    "captions": ["encoder"],
+    "nearness": ["encoder"],
     "edits": ["companions", "backends", "store", "policy", "options", "failures"],
 }
 """Kind of module -> options of its own that its cards tell of."""
@@ -203,12 +205,13 @@ def test_card_names_every_key_and_option(folder: Path) -> None:
 
 @of_each_edit_metric
 def test_the_card_tells_its_validity(name: str) -> None:
-    """A benchmark writes between the marks: of renders, then of real recordings."""
+    """A benchmark writes between the marks: of renders, then of real recordings; of timbre, one of its own."""
     text = section(card_of(ROOT / "metrics" / name)[1], "Validity")
     places = re.findall(r"^<!-- (\w+) -->\n(.+?)^<!-- /(\w+) -->$", text, re.MULTILINE | re.DOTALL)
-    assert [(start, end) for start, _, end in places] == [("validity", "validity"), ("real", "real")]
-    measured = places[1][1] != "\nNot measured yet.\n"
-    assert all((f"| `{score}` | test |" in places[1][1]) == measured for score in SCORES[name])
+    own = [("timbre", "timbre")] * (name == "timbre_similarity")
+    assert [(start, end) for start, _, end in places] == [*own, ("validity", "validity"), ("real", "real")]
+    measured = places[-1][1] != "\nNot measured yet.\n"
+    assert all((f"| `{score}` | test |" in places[-1][1]) == measured for score in SCORES[name])
 
 
 @over([score for score in EDITS if score in CATALOGUE and not math.isnan(CATALOGUE[score].chance)])

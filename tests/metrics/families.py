@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from tests.conformance.rules import ROOT, subfolders, text_of
 
 from music_evals import hf
 from music_evals.annotations import Score
+from music_evals.audio.io import Audio, AudioPolicy, load_audio
 from music_evals.hf.module import Module
 from music_evals.metrics.catalogue import (
     CATALOGUE,
@@ -26,8 +27,10 @@ from music_evals.metrics.catalogue import (
     LYRIC_SCORES,
     PRESERVATION_METRICS,
     SUCCESS_SCORES,
+    TEXT_SCORES,
 )
 from music_evals.pipelines.edit_success import evaluate_edit_success
+from music_evals.pipelines.edits.text_audio import evaluate_lpaps, evaluate_text_similarity
 from music_evals.pipelines.inpainting import evaluate_inpainting, evaluate_nll
 from music_evals.pipelines.lyric_content import evaluate_diversity, evaluate_themes, evaluate_wordlikeness
 from music_evals.pipelines.lyrics import evaluate_lyrics
@@ -53,11 +56,16 @@ SCORES: Mapping[str, Sequence[str]] = (
     | {"lyric_structure": [*LYRIC_SCORES, "lyric_wordlikeness"], "piano_roll_error_rate": list(CELL_SCORES)}
     | {"editing_effort_ratio": list(EFFORT_RATIOS), "editing_test": list(EDITING_SCORES)}
     | {"edit_success": list(SUCCESS_SCORES)}
+    | {"text_audio_similarity": [name for name in TEXT_SCORES if name != "lpaps"]}
 )
 """What each module returns; a module of several scores names them."""
 
 EXTRAS = {
     "edit_success": ["edit_success_chance", "by_kind"],
+    "text_audio_similarity": [
+        "text_audio_similarity_chance", "text_direction_chance", "text_audio_similarity_original", "encoder",
+    ],
+    "lpaps": ["lpaps_chance", "encoder"],
     "tag_semantic_similarity": ["tag_semantic_similarity_std", "encoder"],
     "lyric_diversity": [
         "lyric_diversity_range", "lyric_diversity_in_range", "lyric_line_repetition", "lyric_line_repetition_reference",
@@ -179,6 +187,23 @@ def _edit(rng: np.random.Generator) -> Pair:
     return piece, Score(make_notes(*(notes[name] for name in notes.dtype.names)), 480, voices=piece.voices)
 
 
+def _tune(rng: np.random.Generator, steepness: float) -> Audio:
+    """Eight notes of 0.3 s, whose partials fall with their number to this power."""
+    time_sec = np.arange(6615) / 22050
+    hz = 440 * 2 ** (rng.integers(-12, 3, 8) / 12)
+    tones = [sum(np.sin(2 * np.pi * n * each * time_sec) / n**steepness for n in range(1, 13)) for each in hz]
+    return load_audio(np.concatenate([tone * np.exp(-5 * time_sec) for tone in tones]).astype(np.float32), rate=22050)
+
+
+def _played(rng: np.random.Generator) -> Pair:
+    """Two tunes, of which the second sounds a little duller."""
+    return _tune(rng, 1.0), _tune(rng, 1.2)
+
+
+def _played_again(rng: np.random.Generator) -> Pair:
+    return (_tune(rng, 1.0),) * 2
+
+
 def _evaluate_edits(name: str, references: Any, predictions: Any, **options: Any) -> Mapping[str, Any]:
     return evaluate_preservation(references, predictions, metrics=SCORES[name], **options)
 
@@ -200,6 +225,63 @@ def _reached(rng: np.random.Generator) -> Pair:
 def _evaluate_requests(_name: str, references: Any, predictions: Any, **options: Any) -> Mapping[str, Any]:
     sources, targets = ([request[key] for request in references] for key in ("source", "targets"))
     return evaluate_edit_success(sources, predictions, targets, **options)
+
+
+class Ear:
+    """An encoder without weights: the samples are the vector, and a text is one that its letters give.
+
+    Nothing else has edits that cannot be better. `tests/models/encoders/test_text_audio.py` has the real classes.
+    """
+
+    about: Mapping[str, Any] = {"name": "ear", "revision": "1", "precision": "fp32", "window_sec": 0.016}
+    rate = 8000
+
+    def encode_texts(self, texts: Sequence[str]) -> np.ndarray:
+        return np.stack([np.random.default_rng([*text.encode()]).normal(size=128) for text in texts]).astype(np.float32)
+
+    def encode_audio(self, samples: np.ndarray) -> np.ndarray:
+        return samples
+
+    def layers(self, samples: np.ndarray) -> Iterator[list[np.ndarray]]:
+        yield [samples.reshape(-1, 8), samples.reshape(-1, 2)]
+
+
+def _sounding(vector: np.ndarray) -> Audio:
+    samples = (vector / np.abs(vector).max()).astype(np.float32)
+    return Audio(samples, sample_rate=Ear.rate, policy=AudioPolicy(sample_rate=Ear.rate))
+
+
+def _two_texts(rng: np.random.Generator) -> tuple[dict[str, str], np.ndarray]:
+    """What an original and its edit are to sound like, and the vectors of both."""
+    instruments = rng.choice(["piano", "guitar", "flute", "drums", "choir", "organ"], 2, replace=False)
+    before, text = (f"{rng.choice(['slow', 'happy', 'dark', 'loud'])} {instrument}" for instrument in instruments)
+    return {"text": text, "source_text": before}, Ear().encode_texts([before, text])
+
+
+def _described(rng: np.random.Generator) -> Pair:
+    """Half of the way to the text, and much else."""
+    texts, vectors = _two_texts(rng)
+    original = vectors[0] + rng.normal(size=128)
+    return texts | {"source": _sounding(original)}, _sounding(original + vectors[1] + rng.normal(size=128))
+
+
+def _as_described(rng: np.random.Generator) -> Pair:
+    texts, (original, edit) = _two_texts(rng)
+    return texts | {"source": _sounding(original)}, _sounding(edit)
+
+
+def _evaluate_captions(_name: str, references: Any, predictions: Any, **options: Any) -> Mapping[str, Any]:
+    sources, texts, before = ([request[key] for request in references] for key in ("source", "text", "source_text"))
+    return evaluate_text_similarity(sources, predictions, texts, source_texts=before, **options)
+
+
+def _near(rng: np.random.Generator) -> Pair:
+    original = rng.normal(size=128)
+    return _sounding(original), _sounding(original + rng.normal(size=128))
+
+
+def _same_sound(rng: np.random.Generator) -> Pair:
+    return (_sounding(rng.normal(size=128)),) * 2
 
 
 def _roll(rng: np.random.Generator) -> Pair:
@@ -280,7 +362,10 @@ FAMILIES: Mapping[str, Family] = {
     "edits": Family(
         _edit, lambda rng: (_piece(rng),) * 2, _evaluate_edits, n_items=4, wrong=("variant", "correct", "corrected")
     ),
+    "recordings": Family(_played, _played_again, _evaluate_edits, n_items=3, wrong=("variant", "correct", "corrected")),
     "targets": Family(_request, _reached, _evaluate_requests, n_items=4),
+    "captions": Family(_described, _as_described, _evaluate_captions, options={"encoder": Ear()}),
+    "nearness": Family(_near, _same_sound, _whatever_the_name(evaluate_lpaps), options={"encoder": Ear()}),
     "rolls": Family(
         _roll,
         _true_roll,
@@ -312,5 +397,5 @@ FAMILIES: Mapping[str, Family] = {
 
 
 def family_of(name: str) -> Family:
-    """Return how a module is tried."""
-    return FAMILIES[kind_of(name)]
+    """Return how a module is tried; scores have no timbre."""
+    return FAMILIES["recordings" if name == "timbre_similarity" else kind_of(name)]

@@ -89,6 +89,24 @@ def test_the_best_follows_from_range_and_direction(direction: str, best: float) 
 
 
 @pytest.mark.parametrize(
+    ("options", "unseen"),
+    [
+        ({"features": ("key",)}, (0.0, 1.0)),
+        ({"features": ("segments",), "low": -1.0}, (0.0, 1.0)),  # a failure shares nothing, and is no opposite
+        ({"features": ("beats",), "low": -0.5, "direction": "zero"}, (-0.5, 1.0)),
+        ({"features": ("beats",), "high": math.inf, "direction": "lower", "chance": 24.4}, (0.0, 24.4)),
+        ({"features": ("beats",), "high": math.inf, "direction": "lower"}, None),
+        ({"features": ("beats",), "low": -math.inf, "high": math.inf, "direction": "zero"}, None),
+        ({}, None),  # no extractor that could fail
+    ],
+)
+def test_what_a_sample_may_lack_follows_from_features_and_range(
+    options: dict[str, Any], unseen: tuple[float, float] | None
+) -> None:
+    assert Metric("x", "An x", "toys", **options).unseen == unseen
+
+
+@pytest.mark.parametrize(
     "wrong", [{"direction": "up"}, {"kind": "mean"}, {"definition": 0}, {"low": 1.0}, {"low": math.nan}]
 )
 def test_a_metric_that_contradicts_itself_is_refused(wrong: dict[str, Any]) -> None:

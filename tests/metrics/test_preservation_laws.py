@@ -14,7 +14,18 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from music_evals.annotations import FEATURES, Beats, Chords, Chroma, F0Track, Key, Melody, Segments, StructureFrames
+from music_evals.annotations import (
+    FEATURES,
+    BandFrames,
+    Beats,
+    Chords,
+    Chroma,
+    F0Track,
+    Key,
+    Melody,
+    Segments,
+    StructureFrames,
+)
 from music_evals.errors import UndefinedMetricWarning, UnknownNameError
 from music_evals.metrics import harmony, melody, rhythm, structure
 from music_evals.metrics.arrays import MUSECPEVAL, VARIANTS
@@ -94,6 +105,13 @@ def structures(draw: st.DrawFn) -> StructureFrames:
     return StructureFrames(frozen(draw(RNG).integers(0, 3, (5, n))), 0.25)
 
 
+@st.composite
+def bands(draw: st.DrawFn) -> BandFrames:
+    rng, n = draw(RNG), draw(st.integers(0, 20))
+    levels, prominence = rng.uniform(-80, 0, (96, n)), rng.uniform(0, draw(st.sampled_from([1, 20])), (96, n))
+    return BandFrames(frozen(np.concatenate([levels, prominence])), 0.093)
+
+
 ANNOTATIONS: dict[str, st.SearchStrategy[Any]] = {
     "key": st.builds(Key, st.integers(0, 11), st.sampled_from(["major", "minor"])),
     "beats": beats(),
@@ -103,6 +121,7 @@ ANNOTATIONS: dict[str, st.SearchStrategy[Any]] = {
     "melody": melodies(),
     "segments": labelled(Segments, ["A", "a", "B", "C"]),
     "structure": structures(),
+    "bands": bands(),
 }
 
 
@@ -140,13 +159,14 @@ def test_identity_is_exactly_best(feature: str, data: st.DataObject) -> None:
 
 PLENTY = {
     "key": Key(4, "minor"),
-    "beats": Beats(frozen([0.4, 1.0, 1.5, 2.1]), 104.0),
+    "beats": Beats(frozen(np.arange(12) * 0.58 + 0.4), 104.0, onsets=frozen(np.arange(800) % 25), onset_rate_hz=86.0),
     "chords": Chords(spans([1.0, 0.3, 0.7, 1.1]), ("C:maj", "N", "A:min", "G:7")),
     "chroma": Chroma(frozen(np.eye(12)), 0.023),
     "f0": F0Track(frozen([0.0, 0.01, 0.02]), frozen([220.0, 0.0, 330.0])),
     "melody": Melody(spans([1.0] * 4), frozen([60, 62, 64, 60])),
     "segments": Segments(spans([5.1, 7.3, 3.9]), ("A", "B", "A")),
     "structure": StructureFrames(frozen(np.random.default_rng(0).random((3, 40))), 0.25),
+    "bands": BandFrames(frozen(np.random.default_rng(0).random((192, 40))), 0.093),
 }
 
 
@@ -191,6 +211,7 @@ NOTHING = {
     "melody": Melody(spans([]), frozen([])),
     "segments": Segments(spans([]), ()),
     "structure": StructureFrames(frozen(np.zeros((3, 40))), 0.25),
+    "bands": BandFrames(frozen(np.zeros((192, 0))), 0.093),
 }
 
 
@@ -207,6 +228,7 @@ def test_nothing_to_preserve_is_undefined_and_the_caller_is_told(name: str) -> N
 SYMMETRIC = [
     "circle_of_fifths_distance", "chroma_dtw_similarity", "delta_bpm", "beat_f_measure", "information_gain",
     "motif_jaccard", "same_mode", "chroma_dtw_centred", "ssm_correlation", "interval_lcs",
+    "timbre_similarity",
 ]  # fmt: skip
 ODD = ["tempo_log2", "tempo_octave"]
 

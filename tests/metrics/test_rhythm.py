@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import dataclasses
 import math
 
 import mir_eval
@@ -8,9 +9,14 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from music_evals.annotations import Beats
+from music_evals.annotations import Beats, Score
+from music_evals.audio.extraction import extract
+from music_evals.audio.io import SAMPLE_RATE, load_audio
+from music_evals.audio.rendering import render_additive
 from music_evals.errors import UndefinedMetricWarning, UnknownNameError
 from music_evals.metrics import rhythm
+from music_evals.pipelines.score_features import score_features
+from music_evals.symbolic.notes import make_notes
 
 NONE = Beats(np.zeros(0))
 NAN = float("nan")
@@ -155,3 +161,84 @@ def test_no_offset_on_a_grid_hits_more(first: list[float], second: list[float]) 
         assert hits(rhythm.beat_offset_sec(reference, estimate)) >= best
     aligned = rhythm.beat_f_measure(reference, estimate, align="offset")
     assert aligned >= rhythm.beat_f_measure(reference, estimate)
+
+
+@pytest.mark.parametrize("n", [2, 6, 30, 60])
+def test_the_information_gain_of_beats_at_random(n: int, rng: np.random.Generator) -> None:
+    """The mean over draws of n errors in the bins."""
+    counts = np.stack([np.bincount(rng.integers(rhythm.BINS, size=n), minlength=rhythm.BINS) for _ in range(2000)])
+    shares = counts / n
+    entropy = -(shares * np.log2(np.where(counts, shares, 1))).sum(axis=1).mean()
+    expected = 1 - entropy / np.log2(rhythm.BINS)
+    assert rhythm.information_gain_of_chance(n) == pytest.approx(expected, abs=0.01)
+    assert math.isnan(rhythm.information_gain_of_chance(1))
+
+
+RATE = 86.0
+
+
+def grooving(off_beat: float, *, beat_sec: float = 0.5, strength: float = 1.0, n_beats: int = 16) -> Beats:
+    """Return steady beats with onsets on each of them and at a place between, each two frames wide."""
+    times = beat_sec * np.arange(n_beats)
+    frames = np.zeros(int(n_beats * beat_sec * RATE) + 2)
+    for place, weight in ((0.0, 1.0), (off_beat, strength)):
+        at = (times + place * beat_sec) * RATE
+        np.add.at(frames, at.astype(int), weight * (1 - at % 1))
+        np.add.at(frames, at.astype(int) + 1, weight * (at % 1))
+    return Beats(times, 60 / beat_sec, onsets=frames, onset_rate_hz=RATE)
+
+
+@pytest.mark.parametrize(
+    ("straight", "swung", "octaves"),
+    [(1 / 2, 2 / 3, 1.0), (2 / 3, 1 / 2, 1.0), (1 / 2, 3 / 5, 0.585), (3 / 5, 3 / 4, 1.0)],
+)
+def test_swing_in_octaves(straight: float, swung: float, octaves: float) -> None:
+    assert rhythm.swing_ratio(grooving(straight), grooving(swung)) == pytest.approx(octaves, abs=0.1)
+
+
+@given(st.floats(0.4, 0.7), st.floats(0.4, 0.7), st.floats(0.2, 1.0), st.floats(0.35, 0.8), st.floats(1e-3, 1e3))
+def test_laws_of_swing(first: float, second: float, strength: float, beat_sec: float, gain: float) -> None:
+    reference, estimate = grooving(first), grooving(second, strength=strength, beat_sec=beat_sec)
+    score = rhythm.swing_ratio(reference, estimate)
+    assert 0 <= score <= 1.5
+    assert rhythm.swing_ratio(reference, reference) == rhythm.swing_ratio(estimate, estimate) == 0
+    louder = dataclasses.replace(estimate, onsets=gain * estimate.onsets)
+    assert rhythm.swing_ratio(reference, louder) == pytest.approx(score)
+    assert rhythm.swing_ratio(estimate, reference) == pytest.approx(score, abs=0.2)
+    # at another tempo, and with softer off-beats, the same place is the same swing
+    assert rhythm.swing_ratio(reference, grooving(first, strength=strength, beat_sec=beat_sec)) <= 0.15
+
+
+def test_beats_with_nothing_between_them_do_not_swing(rng: np.random.Generator) -> None:
+    empty = grooving(0.5, strength=0.0)
+    assert rhythm.swing_ratio(empty, empty) == rhythm.swing_ratio(empty, grooving(2 / 3)) == 0
+    noise = dataclasses.replace(empty, onsets=rng.random(len(empty.onsets)))
+    assert rhythm.swing_ratio(empty, noise) < 0.5
+
+
+def test_swing_needs_beats_and_onsets() -> None:
+    few = grooving(0.5, n_beats=8)
+    for pair in ((STEADY, grooving(0.5)), (grooving(0.5), STEADY), (few, grooving(0.5)), (grooving(0.5), NONE)):
+        with pytest.warns(UndefinedMetricWarning):
+            assert math.isnan(rhythm.swing_ratio(*pair))
+    with pytest.raises(UnknownNameError):
+        rhythm.swing_ratio(few, few, variant="official2")
+
+
+def test_swing_is_heard_in_scores_and_in_sound() -> None:
+    """Sixteen bars' worth of eighths, a low drum on the beat and a high one off it: gain leaves the swing alone."""
+
+    def played(off_beat: int) -> Score:
+        onsets = [480 * beat + tick for beat in range(16) for tick in (0, off_beat)]
+        return Score(make_notes(onsets, [100] * 32, [40, 76] * 16, 90), 480)
+
+    straight, swung = played(240), played(320)
+    written = [score_features(score, ["beats"]).beats for score in (straight, swung)]
+    assert rhythm.swing_ratio(*written) == pytest.approx(1, abs=0.1)
+    sounds = [render_additive(score, sample_rate=SAMPLE_RATE) for score in (straight, swung)]
+    heard = [
+        extract(load_audio(samples, rate=SAMPLE_RATE), ["beats"]).beats
+        for samples in (*sounds, 0.1 * sounds[0] + 1e-3 * np.random.default_rng(1).standard_normal(len(sounds[0])))
+    ]
+    assert rhythm.swing_ratio(heard[0], heard[1]) == pytest.approx(1, abs=0.25)
+    assert rhythm.swing_ratio(heard[0], heard[2]) < 0.1

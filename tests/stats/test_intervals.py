@@ -12,8 +12,10 @@ from music_evals.stats import mean_interval, mean_intervals, paired_mean_test
 from music_evals.stats.intervals import (
     LEAST_CUBE,
     MANY_CLUSTERS,
+    RARE_DIFFERENCES,
     SIMULATED_COVERAGE,
     interval_of_totals,
+    rare_differences,
     simulated_coverage,
     weights_of_clusters,
 )
@@ -177,6 +179,66 @@ def test_ends_stay_within_what_a_score_can_be():
     assert mean_interval([0.5, 1.5, 1.2, 0.9], None, span=(0, 1)).high > 1.2
 
 
+def test_songs_that_all_score_the_same_say_how_many_others_may_not():
+    # (1 - s)^20 = 0.05 at s = 0.1391: where more than that share fails, fewer than 5 % of samples of 20 hold no failure
+    found = mean_interval([1.0] * 20, None, span=(0, 1), unseen=(0, 1))
+    assert found[:3] == pytest.approx((1, 0.8609, 1), abs=1e-4)
+    found = mean_interval([0.0] * 20, None, span=(0, math.inf), unseen=(0, 24.4))
+    assert found[:3] == pytest.approx((0, 0, 3.394), abs=1e-3)
+    # windows of a song are one song, and two songs of which one is long are hardly more
+    assert mean_interval([1.0] * 20, [0] * 10 + [1] * 10, unseen=(0, 1)).low == pytest.approx(0.05**0.5, rel=1e-9)
+    assert mean_interval([1.0] * 20, [0] * 19 + [1], unseen=(0, 1)).low == pytest.approx(0.05**0.905, rel=1e-9)
+
+
+@pytest.mark.parametrize("values", [[0.5], [0.5, 0.5], [math.inf, 0.5, 0.4]])
+def test_what_a_sample_lacks_needs_two_songs_and_finite_scores(values):
+    found = mean_interval(values, [0] * len(values) if len(values) == 2 else None, unseen=(0, 1))
+    assert math.isnan(found.low)
+    assert math.isnan(found.high)
+
+
+def test_one_error_among_many_is_as_wide_as_its_spread_says():
+    values = np.array([0.0] * 19 + [1.0])
+    assert mean_interval(values, None, span=(0, 1), unseen=(0, 1)) == mean_interval(values, None, span=(0, 1))
+
+
+@given(
+    st.integers(0, 10**6),
+    st.lists(st.integers(1, 9), min_size=2, max_size=30),
+    st.floats(0.5, 0.99),
+    st.sampled_from([0.001, 0.05, 1.0]),
+)
+def test_what_a_sample_lacks_widens_the_interval_within_the_span(seed, sizes, confidence, spread):
+    rng = np.random.default_rng(seed)
+    groups = np.repeat(np.arange(len(sizes)), sizes)
+    values = np.clip(rng.random() + spread * rng.normal(size=len(sizes))[groups], 0, 1)
+    options = {"span": (0, 1), "confidence": confidence}
+    alone, ours = (mean_interval(values, groups, unseen=unseen, **options) for unseen in (None, (0, 1)))
+    assert 0 <= ours.low <= ours.estimate + 1e-12
+    assert ours.estimate - 1e-12 <= ours.high <= 1
+    assert not ours.low > alone.low
+    assert not ours.high < alone.high
+    # where a share s may score anything, the ends are s apart
+    assert ours.high - ours.low >= 1 - (1 - confidence) ** (1 / ours.n_clusters) - 1e-12
+    wider = mean_interval(values, groups, unseen=(0, 1), span=(0, 1), confidence=(1 + confidence) / 2)
+    assert wider.low <= ours.low + 1e-12
+    assert wider.high >= ours.high - 1e-12
+    # mirrored, moved and scaled with the span, whatever the order of the items and the names of the clusters
+    order = rng.permutation(len(values))
+    moved = mean_interval(
+        7 - 3 * values[order], [f"song {-code}" for code in groups[order]], span=(4, 7), unseen=(4, 7),
+        confidence=confidence,
+    )  # fmt: skip
+    np.testing.assert_allclose(moved[:3], [7 - 3 * end for end in (ours.estimate, ours.high, ours.low)], atol=1e-6)
+
+
+def test_copies_of_items_in_their_clusters_hide_no_less():
+    values, groups = np.array([1, 0.99, 1, 0.98, 1.0]), np.arange(5)
+    once = mean_interval(values, groups, span=(0, 1), unseen=(0, 1))
+    tenfold = mean_interval(np.repeat(values, 10), np.repeat(groups, 10), span=(0, 1), unseen=(0, 1))
+    np.testing.assert_allclose(tenfold[:3], once[:3], rtol=1e-12)
+
+
 @given(st.integers(0, 10**6), st.lists(st.integers(1, 30), min_size=2, max_size=12), st.floats(-5, 5))
 def test_follows_shift_scale_and_mirror_and_holds_the_estimate(seed, sizes, shift):
     values, groups = clustered(np.random.default_rng(seed), sizes, skewed=seed % 2 == 0)
@@ -223,6 +285,10 @@ def test_many_metrics_equal_one_by_one():
     groups = rng.integers(0, 12, 200)
     together = mean_intervals(values, groups)
     np.testing.assert_array_equal(together, [mean_interval(column, groups) for column in values.T])
+    unseen = [(0, 1), None, (0, 2)]
+    together = mean_intervals(values, groups, unseen=unseen)
+    alone = [mean_interval(column, groups, unseen=ends) for column, ends in zip(values.T, unseen, strict=True)]
+    np.testing.assert_array_equal(together, alone)
 
 
 def test_totals_of_many_samples_equal_one_by_one():
@@ -261,6 +327,11 @@ def test_wrong_input_is_a_named_error(values, groups, options, error):
 def test_many_metrics_need_a_table():
     with pytest.raises(InvalidInputError, match="n_metrics"):
         mean_intervals([1.0, 2.0], None)
+
+
+def test_coverage_of_differences_with_rare_errors_is_known_from_one_cluster_on():
+    for (least, coverage), (below, _) in zip(RARE_DIFFERENCES, [*RARE_DIFFERENCES[1:], (10**6, 0)], strict=True):
+        assert rare_differences(least) == rare_differences(below - 0.1) == coverage
 
 
 def test_coverage_is_known_below_many_clusters():

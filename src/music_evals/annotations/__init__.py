@@ -33,6 +33,7 @@ from music_evals.annotations.lyrics import LyricSection, Pattern, sections_of_ro
 from music_evals.annotations.recordings import (
     FEATURES,
     NO_CHORD,
+    BandFrames,
     Beats,
     Chords,
     Chroma,
@@ -90,6 +91,7 @@ __all__ = [
     "SCORED",
     "VOCABULARY_SIZE",
     "Arrangement",
+    "BandFrames",
     "Beats",
     "Cells",
     "Chords",

@@ -68,6 +68,11 @@ class Beats(_Annotation):
         Evidence: the stretch that beats may lie in, shape (2,).
     pulse
         Evidence: how much the onsets recur after each of a row of lags, shape (n_lags,).
+    onsets
+        Evidence: how strong the onsets are, at regular times from 0 on, >= 0, shape (n_frames,). From it
+        `metrics.rhythm.swing_ratio` reads what happens between beats.
+    onset_rate_hz
+        Values of `onsets` a second; NaN where there are none.
     """
 
     times_sec: FloatArray
@@ -75,6 +80,8 @@ class Beats(_Annotation):
     log_odds: npt.NDArray[np.floating[Any]] = dataclasses.field(default_factory=lambda: np.zeros(0))
     span_sec: FloatArray = dataclasses.field(default_factory=lambda: np.zeros(0))
     pulse: FloatArray = dataclasses.field(default_factory=lambda: np.zeros(0))
+    onsets: npt.NDArray[np.floating[Any]] = dataclasses.field(default_factory=lambda: np.zeros(0))
+    onset_rate_hz: float = float("nan")
 
     def __post_init__(self) -> None:
         for name in ("log_odds", "span_sec", "pulse"):
@@ -98,11 +105,15 @@ class Key(_Annotation):
     confidence
         How far the key stands out from the others, 0..2, higher is surer; NaN where the source does not say. Of
         `estimate_key` the correlation of its profile less that of the next best key. Keys are equal whatever it is.
+    tuning
+        By how much the pitch classes lie above those of A4 = 440 Hz, in semitones, -0.5..0.5; 0 where the source does
+        not say. Two sides of a pair are compared in one tuning: `metrics.tuning`.
     """
 
     tonic: int
     mode: str
     confidence: float = dataclasses.field(default=float("nan"), compare=False)
+    tuning: float = dataclasses.field(default=0.0, compare=False)
 
     def __post_init__(self) -> None:
         if self.confidence < 0 or self.confidence > 2:
@@ -111,6 +122,7 @@ class Key(_Annotation):
             raise InvalidAnnotationError(
                 f"expected a tonic 0..11 and 'major' or 'minor', got {self.tonic!r} and {self.mode!r}"
             )
+        _check_tuning(self.tuning)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -123,13 +135,17 @@ class Chords(_Annotation):
         Start and end of each, shape (n, 2); each starts where the one before ends.
     labels
         In Harte syntax, one an interval.
+    tuning
+        As of a `Key`.
     """
 
     intervals_sec: FloatArray
     labels: tuple[str, ...]
+    tuning: float = 0.0
 
     def __post_init__(self) -> None:
         _check_partition(self.intervals_sec, self.labels, "chords")
+        _check_tuning(self.tuning)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -238,9 +254,17 @@ class Chroma(_Frames):
         Shape (12, n_frames), >= 0, row 0 = C. A silent frame is all zero.
     hop_sec
         Seconds between frames.
+    tuning
+        As of a `Key`.
     """
 
+    tuning: float = 0.0
+
     _rows = 12
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _check_tuning(self.tuning)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -262,6 +286,22 @@ class TimbreFrames(_Frames):
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
+class BandFrames(_Frames):
+    """Levels of bands a semitone apart over time, and how far tones stand out of each.
+
+    Parameters
+    ----------
+    frames
+        Shape (192, n_frames), in dB: 96 levels, lowest band first, against any one level of the recording; then how far
+        the level of the mean power of each band lies above the mean of the levels within it, 0 for a flat spectrum.
+    hop_sec
+        Seconds between frames.
+    """
+
+    _rows = 192
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
 class Features:
     """What is known of one recording or score: the input of the metrics of music context preservation.
 
@@ -271,7 +311,7 @@ class Features:
     ----------
     duration_sec
         Length of the recording.
-    beats, key, chords, chroma, f0, melody, segments, structure, contour, timbre
+    beats, key, chords, chroma, f0, melody, segments, structure, contour, timbre, bands
         The annotations, or None. The contour is a chroma of ten frames a second.
     undefined
         Feature -> reason, for features that the recording does not have ("silent", "shorter than 2 s").
@@ -291,6 +331,7 @@ class Features:
     structure: StructureFrames | None = None
     contour: Chroma | None = None
     timbre: TimbreFrames | None = None
+    bands: BandFrames | None = None
     undefined: Mapping[str, str] = dataclasses.field(default_factory=dict)
     silent: bool = False
 
@@ -313,8 +354,14 @@ FEATURES: dict[str, type[_Annotation]] = {
     "structure": StructureFrames,
     "contour": Chroma,
     "timbre": TimbreFrames,
+    "bands": BandFrames,
 }
 """Feature -> type of its annotation."""
+
+
+def _check_tuning(semitones: float) -> None:
+    if not -0.5 <= semitones <= 0.5:
+        raise InvalidAnnotationError(f"a tuning must lie in -0.5..0.5 semitones, got {semitones}")
 
 
 def _check_vector(values: FloatArray, noun: str) -> None:

@@ -235,6 +235,7 @@ _ALL = (
     _release("chroma", "chroma:smoothed_chroma"),
     _release("contour", "chroma:compute_contour", 16000),
     _release("timbre", "timbre:compute_mfcc"),
+    Backend("bands", "cqt", f"{_HERE}.timbre:compute_bands"),
     Backend("f0", "melody_net", f"{_HERE}.f0:track_melody_net", version=2, packages=_ONNX, weights=_MELODY),
     Backend("f0", "harmonic_sum", f"{_HERE}.f0:track_harmonic_sum"),
     Backend("f0", "pyin", f"{_HERE}.f0:track_pyin", packages=_LIBROSA),
@@ -289,6 +290,7 @@ DEFAULT_BACKENDS: Mapping[str, str] = MappingProxyType(
         "structure": "timbre_harmony",
         "contour": "musecpeval_0.3",
         "timbre": "musecpeval_0.3",
+        "bands": "cqt",
     }
 )
 """Feature -> the backend that is used where none is named: free, offline, and the same on every machine."""

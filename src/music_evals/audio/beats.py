@@ -134,7 +134,8 @@ def track_beats_tcn(audio: Audio) -> Beats:
         if last - first > LONGEST_REST_FRAMES:
             log_odds[first + SLACK_FRAMES : last - SLACK_FRAMES + 1] = -BEAT_BONUS  # a beat gains and costs nothing
     pulse = pulse_profile(features[sounding[0] : sounding[-1] + 1])
-    return beats_within(Beats(np.zeros(0), float("nan"), log_odds, span_sec, pulse))
+    onsets = _rises(features).sum(axis=1)
+    return beats_within(Beats(np.zeros(0), float("nan"), log_odds, span_sec, pulse, onsets, FRAME_RATE_HZ))
 
 
 def beats_within(evidence: Beats, slowest_bpm: float = SLOWEST_BPM, fastest_bpm: float = FASTEST_BPM) -> Beats:

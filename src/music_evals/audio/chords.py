@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Final
 
 import numpy as np
@@ -11,7 +12,7 @@ from music_evals.annotations import NO_CHORD, Chords
 from music_evals.audio.chroma import accompaniment_chroma
 from music_evals.audio.filters import median_filter, viterbi
 from music_evals.audio.io import Audio
-from music_evals.audio.spectra import HOP_LENGTH, sounding_frames
+from music_evals.audio.spectra import HOP_LENGTH, sounding_frames, tuning
 
 __all__ = ["CHORD_LABELS", "log_softmax", "recognise_chords", "states_to_chords"]
 
@@ -51,7 +52,8 @@ def recognise_chords(audio: Audio) -> Chords:
     # frame t is centred at t hops: it reaches half a hop to either side
     starts_sec = np.maximum((np.arange(len(states)) - 0.5) * (DECIMATION * HOP_LENGTH / audio.sample_rate), 0)
     inside = starts_sec < audio.duration_sec
-    return states_to_chords(states[inside], np.append(starts_sec[inside], audio.duration_sec))
+    chords = states_to_chords(states[inside], np.append(starts_sec[inside], audio.duration_sec))
+    return dataclasses.replace(chords, tuning=tuning(audio))
 
 
 def log_softmax(scores: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:

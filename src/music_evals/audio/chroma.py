@@ -29,11 +29,12 @@ def compute_chroma(audio: Audio) -> Chroma:
     Its shape is (12, n_frames), 512 samples a frame; the strongest pitch class of a frame is 1, and a silent frame
     (60 dB below the loudest) all 0.
     """
-    chroma = fold_matrix(tuning(audio)) @ constant_q(audio)
+    above = tuning(audio)
+    chroma = fold_matrix(above) @ constant_q(audio)
     strongest = chroma.max(axis=0)
     sounds = sounding_frames(audio) & (strongest > 0)
     scale = np.where(sounds, 1 / np.where(sounds, strongest, 1), 0)
-    return Chroma((chroma * scale).astype(np.float32), HOP_LENGTH / audio.sample_rate)
+    return Chroma((chroma * scale).astype(np.float32), HOP_LENGTH / audio.sample_rate, above)
 
 
 @shared

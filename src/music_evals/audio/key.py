@@ -12,7 +12,7 @@ from music_evals.audio.backends import UndefinedFeature
 from music_evals.audio.chroma import accompaniment_chroma, smoothed_chroma
 from music_evals.audio.filters import unit_columns
 from music_evals.audio.io import Audio
-from music_evals.audio.spectra import SILENCE, sounding_frames
+from music_evals.audio.spectra import SILENCE, sounding_frames, tuning
 
 __all__ = ["AARDEN_ESSEN", "estimate_key", "estimate_key_krumhansl", "key_correlations"]
 
@@ -80,7 +80,7 @@ def estimate_key(audio: Audio) -> Key:
     if correlations[mode, tonic] < needed:
         raise UndefinedFeature(f"no key: no profile correlates with the mean chroma by {needed} or more")
     second, best = np.sort(correlations, axis=None)[-2:]
-    return Key(int(tonic), ("major", "minor")[mode], confidence=float(best - second))
+    return Key(int(tonic), ("major", "minor")[mode], float(best - second), tuning(audio))
 
 
 def _spread(classes: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:

@@ -1,14 +1,16 @@
-"""One metrical level for the two recordings of a pair.
+"""One metrical level, and one phase, for the two recordings of a pair.
 
 Half a tempo and twice a tempo are both right for most music, and which of them a tracker finds is close to chance: an
 edit that leaves the tempo alone may be counted at twice the tempo of its original. By how much one recording is faster
 than the other can be heard without counting at all, from how their onsets recur (`Beats.pulse`): over the logarithm of
 the lag, the row of peaks of one is that of the other, moved. Where the tempi that were found contradict that, one of
-the two is counted again.
+the two is counted again. So it is where the beats of the two lie apart, mostly by half a beat, and the evidence for
+those of the other is as good.
 """
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Final
 
 import numpy as np
@@ -28,6 +30,14 @@ MIN_GAIN: Final = 0.1  # over the agreement at the ratio of the tempi that were 
 TOLERANCE_OCTAVES: Final = 0.1
 RANGE_BPM: Final = (36.0, 260.0)  # wider than that of a single recording: the other may lie at its end
 WINDOW_OCTAVES: Final = 0.33  # around the tempo of the other recording: less than to the next level, 4 / 3
+
+# Phase; chosen on edits that nobody hears of the development half of `benchmarks/preservation_validity`'s recordings.
+HIT_SEC: Final = 0.07
+FEW_HITS: Final = 0.5  # F measure below which the beats of two recordings lie apart
+MANY_HITS: Final = 0.75  # and from which they lie together
+PULL: Final = 1.0  # log-odds that the beats of the other recording add
+EQUAL_EVIDENCE: Final = 0.25  # log-odds a beat that the beats of the other may be worth less than the recording's own
+PHASE_WINDOW_OCTAVES: Final = 0.26  # around the recording's own tempo
 
 
 def pulse_agreement(reference: Beats, estimate: Beats) -> tuple[FloatArray, FloatArray]:
@@ -74,6 +84,55 @@ def share_level(reference: Beats, estimate: Beats) -> tuple[Beats, Beats]:
     )
     agreed = [pair for pair in again if abs(np.log2(pair[1].bpm / pair[0].bpm) - ratio) <= TOLERANCE_OCTAVES]
     return max(agreed, key=lambda pair: _worth(pair[0]) + _worth(pair[1]), default=(reference, estimate))
+
+
+def share_phase(reference: Beats, estimate: Beats) -> tuple[Beats, Beats]:
+    """Return the beats of both recordings of a pair, at one phase where the evidence for both phases is equal.
+
+    Both stay as they are where their tempi differ by more than 7 %, where half of their beats or more hit one another,
+    or where the beats of the other are worth less, by more than 0.25 log-odds a beat. Else the one that loses less is
+    counted again where the other's beats are.
+    """
+    if not len(reference.log_odds) or not len(estimate.log_odds):
+        return reference, estimate
+    far = not abs(np.log2(estimate.bpm / reference.bpm)) <= TOLERANCE_OCTAVES  # NaN without beats
+    if far or _f_measure(reference, estimate) >= FEW_HITS:
+        return reference, estimate
+    again = _pulled(reference, estimate), _pulled(estimate, reference)
+    losses = [
+        (_worth(old) - _worth(new)) / len(old.times_sec) for old, new in zip((reference, estimate), again, strict=True)
+    ]
+    pairs = [(again[0], estimate), (reference, again[1])]
+    together = [
+        (loss, place)
+        for place, (loss, pair) in enumerate(zip(losses, pairs, strict=True))
+        if loss <= EQUAL_EVIDENCE and _f_measure(*pair) >= MANY_HITS
+    ]
+    return pairs[min(together)[1]] if together else (reference, estimate)
+
+
+def _pulled(beats: Beats, other: Beats) -> Beats:
+    """Return the beats of a recording, counted again with some evidence added at those of another."""
+    log_odds = beats.log_odds.astype(np.float64)
+    frames = np.round(other.times_sec * FRAME_RATE_HZ).astype(np.int64)
+    for near, share in ((-1, 0.7), (0, 1.0), (1, 0.7)):
+        inside = (frames + near >= 0) & (frames + near < len(log_odds))
+        log_odds[frames[inside] + near] += share * PULL
+    width = 2**PHASE_WINDOW_OCTAVES
+    slowest, fastest = max(beats.bpm / width, RANGE_BPM[0]), min(beats.bpm * width, RANGE_BPM[1])
+    again = beats_within(dataclasses.replace(beats, log_odds=log_odds), slowest, fastest)
+    return dataclasses.replace(again, log_odds=beats.log_odds)
+
+
+def _f_measure(first: Beats, second: Beats) -> float:
+    """Return the F measure of beats, none of which are as near to one another as a hit is wide."""
+    if not len(first.times_sec) or not len(second.times_sec):
+        return 0.0
+    places = np.searchsorted(first.times_sec, second.times_sec)
+    around = [np.clip(places + step, 0, len(first.times_sec) - 1) for step in (-1, 0)]
+    distances = np.min([np.abs(first.times_sec[place] - second.times_sec) for place in around], axis=0)
+    hits = int(np.count_nonzero(distances <= HIT_SEC))
+    return 2 * hits / (len(first.times_sec) + len(second.times_sec))
 
 
 def _counted_near(beats: Beats, bpm: float) -> Beats:

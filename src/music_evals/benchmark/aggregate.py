@@ -151,10 +151,11 @@ def _mean_cells(
     """Return the cells of scores that all have a prediction, or all do without one."""
     pairs = scores.scored(system, failed=_counts_failed(scores, task, names[0]))
     values, groups = pairs.values(*names), pairs.codes("group")
-    spans = [(task.scale(name).low, task.scale(name).high) for name in names]
+    scales = [task.scale(name) for name in names]
+    spans, unseen = [(scale.low, scale.high) for scale in scales], [scale.unseen for scale in scales]
     sides = task.paired_groups(scores, system)
     if sides is None:
-        intervals = mean_intervals(values, groups, confidence=confidence, spans=spans)
+        intervals = mean_intervals(values, groups, confidence=confidence, spans=spans, unseen=unseen)
     else:
         intervals = mean_intervals_of_pairs(Clustered(values, sides), confidence=confidence, spans=spans)
     return {

@@ -16,7 +16,14 @@ from importlib import resources
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from music_evals.errors import importing
-from music_evals.stats.intervals import SIMULATED_COVERAGE, UNEQUAL_COVERAGE, UNEQUAL_SHARE, simulated_coverage
+from music_evals.metrics.catalogue import CATALOGUE
+from music_evals.stats.intervals import (
+    SIMULATED_COVERAGE,
+    UNEQUAL_COVERAGE,
+    UNEQUAL_SHARE,
+    rare_differences,
+    simulated_coverage,
+)
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -81,10 +88,13 @@ def is_outside_interval(cell: Mapping[str, Any]) -> bool:
     return bool(value < low - LAST_BITS or value > high + LAST_BITS)
 
 
-def coverage_note(cluster_counts: Iterable[tuple[float, int]], groups: str, *, divergences: bool) -> str:
-    """Return what was simulated for intervals from groups that are few, or very unequal; empty where they are neither.
+def coverage_note(
+    cluster_counts: Iterable[tuple[float, int]], groups: str, *, divergences: bool, compared: Iterable[str] = ()
+) -> str:
+    """Return what was simulated for intervals from groups that are few, or very unequal, and for differences.
 
-    `cluster_counts` holds the effective number of groups and their number, for each interval.
+    `cluster_counts` holds the effective number of groups and their number, for each interval; `compared` the scores
+    of which differences are shown. Empty where nothing needs to be said.
     """
     numbers, notes = list(cluster_counts), []
     if few := sorted(effective for effective, _ in numbers if simulated_coverage(effective)):
@@ -106,6 +116,13 @@ def coverage_note(cluster_counts: Iterable[tuple[float, int]], groups: str, *, d
             f"the {groups} are of very unequal size, {n} weigh as much as {effective:.1f} of one size: where a larger "
             f"one may exist that is not among them, intervals of means held the truth {100 * UNEQUAL_COVERAGE:.0f} % "
             "of the time at worst, however many they were"
+        )
+    fails_rarely = any(CATALOGUE[name].unseen for name in compared if name in CATALOGUE)
+    if fails_rarely and (counts := [effective for effective, _ in numbers if effective >= 1]):
+        notes.append(
+            f"intervals of differences do not reckon with {groups} that are not among them: where one side alone "
+            f"fails wholly on 2 in a hundred or more, they held the truth {100 * rare_differences(min(counts)):.0f} "
+            "% of the time at worst"
         )
     return "; ".join(notes)
 

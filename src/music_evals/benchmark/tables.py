@@ -174,7 +174,8 @@ def legend(results: Mapping[str, Any], style: Style = TEXT) -> str:
     reported.append(wording["explained"])
     every = [cell for _, table in views(results) for cells in table["scores"].values() for cell in cells.values()]
     held = [(cell.get("n_clusters", 0), cell["n_groups"]) for cell in every if cell["low"] is not None]
-    if few := coverage_note(held, wording["groups"], divergences=divergences):
+    compared = {test["metric"] for test in comparisons(results)}
+    if few := coverage_note(held, wording["groups"], divergences=divergences, compared=compared):
         reported.append(f"{few[0].upper()}{few[1:]}.")
     if any(map(is_outside_interval, every)):
         reported.append(f"{OUTSIDE_INTERVAL} {WHY_OUTSIDE_INTERVAL}")

@@ -20,11 +20,11 @@ from music_evals.errors import (
     InvalidInputError,
     ModelUnavailableError,
     MusicEvalsError,
-    UnknownNameError,
     UnreadableFileError,
     hub_errors,
 )
 from music_evals.files import written_whole
+from music_evals.lyrics.model_files import PRECISIONS, dtype_of
 from music_evals.processes import ReaderProcess
 
 __all__ = ["MOST_BYTES", "PRECISIONS", "convert", "dtype_of", "require_converted"]
@@ -129,27 +129,6 @@ def _refuse(event: str, _: Any) -> None:
 
 DERIVED: Final = re.compile(r"(?:^|\.)(?:position_ids|relative_position_index|attn\.masked_bias|attn\.bias)$")
 """Buffers that are worked out from a model's sizes, and that files of some versions of transformers hold."""
-
-
-PRECISIONS: Final = {"fp32": "float32", "bf16": "bfloat16", "fp16": "float16"}
-"""Name -> type of torch."""
-
-
-def dtype_of(precision: str, device: str) -> Any:
-    """Return the `torch.dtype` of one of `PRECISIONS` on a device, as torch names it: ``"cpu"``, ``"cuda:1"``.
-
-    A device that does not compute in it raises `InvalidInputError`; on a CPU only fp32 is taken.
-    """
-    import torch
-
-    if precision not in PRECISIONS:
-        raise UnknownNameError("precision", precision, PRECISIONS)
-    on_gpu = device.startswith("cuda")
-    if precision != "fp32" and not on_gpu:
-        raise InvalidInputError(f"precision {precision} needs a GPU, and the device is {device}; take fp32")
-    if precision == "bf16" and not torch.cuda.is_bf16_supported(including_emulation=False):
-        raise InvalidInputError(f"{device} does not compute in bf16; take fp16 or fp32")
-    return getattr(torch, PRECISIONS[precision])
 
 
 def without_weights(system: str, model: str, where: str, licence: str) -> ModelUnavailableError:

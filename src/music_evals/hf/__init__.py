@@ -21,15 +21,17 @@ from music_evals.hf.cells import CellPairs, CellsMetric, read_rolls
 from music_evals.hf.likelihood import LikelihoodMetric, read_log_probabilities
 from music_evals.hf.studies import StudyMetric, join_study
 from music_evals.hf.symbolic import SymbolicMetric, SymbolicPairs, read_pairs
-from music_evals.hf.targets import TargetsMetric, read_requests
+from music_evals.hf.targets import CaptionsMetric, NearnessMetric, TargetsMetric, read_captions, read_requests
 from music_evals.hf.text import LyricsMetric, TagsMetric, TextsMetric, ThemesMetric, WordsMetric, read_lyrics, read_tags
 
 __all__ = [
     "AudioMetric",
+    "CaptionsMetric",
     "CellPairs",
     "CellsMetric",
     "LikelihoodMetric",
     "LyricsMetric",
+    "NearnessMetric",
     "StudyMetric",
     "SymbolicMetric",
     "SymbolicPairs",
@@ -39,6 +41,7 @@ __all__ = [
     "ThemesMetric",
     "WordsMetric",
     "join_study",
+    "read_captions",
     "read_log_probabilities",
     "read_lyrics",
     "read_pairs",

@@ -59,9 +59,9 @@ class Module(evaluate.Metric, abc.ABC):  # type: ignore[misc]  # evaluate is not
     """
 
     kind: ClassVar[str]
-    """What it scores: ``"contexts"`` of notes and their middles, ``"edits"`` of music, their
-    ``"targets"``, ``"rolls"``, ``"numbers"``, ``"lyrics"``, their ``"words"`` or ``"themes"``, ``"tags"`` or a
-    ``"study"``."""
+    """What it scores: ``"contexts"`` of notes and their middles, ``"edits"`` of music, their ``"targets"``,
+    ``"captions"`` or ``"nearness"``, ``"rolls"``, ``"numbers"``, ``"lyrics"``, their ``"words"`` or ``"themes"``,
+    ``"tags"`` or a ``"study"``."""
     variants: ClassVar[tuple[str, ...]] = ()
     """What `compute` takes as ``variant``; empty where there is one formula only."""
 

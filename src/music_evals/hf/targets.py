@@ -1,4 +1,4 @@
-"""Modules that measure whether edits reached their targets."""
+"""Modules that measure whether edits did what was asked, by targets or by text, and how near they stayed."""
 
 from __future__ import annotations
 
@@ -22,6 +22,34 @@ Args:
 """
 
 
+CLAP_CITATION = """\
+@inproceedings{wu2023clap,
+  title     = {Large-Scale Contrastive Language-Audio Pretraining with Feature Fusion and Keyword-to-Caption
+               Augmentation},
+  author    = {Wu, Yusong and Chen, Ke and Zhang, Tianyu and Hui, Yuchen and Berg-Kirkpatrick, Taylor and
+               Dubnov, Shlomo},
+  booktitle = {IEEE International Conference on Acoustics, Speech and Signal Processing},
+  year      = {2023}
+}
+"""
+LPAPS_CITATION = """\
+@inproceedings{manor2024zeroshot,
+  title     = {Zero-Shot Unsupervised and Text-Based Audio Editing Using {DDPM} Inversion},
+  author    = {Manor, Hila and Michaeli, Tomer},
+  booktitle = {Proceedings of the 41st International Conference on Machine Learning},
+  year      = {2024}
+}
+"""
+HEARD_INPUTS = f"""
+Args:
+    references: the originals, recordings: {OFFERED}. By text, one dict an item: "source", the original; "text", what
+        the edit is to sound like; and, if known, "source_text", what the original sounds like.
+    predictions: the edited recordings in the same order.
+    encoder: Hub id or folder of a CLAP, default "laion/larger_clap_music"; or an object with its methods.
+{GROUPS}{INTERVALS}, <name>_chance, and the encoder.
+"""
+
+
 class TargetsMetric(AudioMetric):
     """Base of the modules that compare music before and after an edit with what was asked of the edit."""
 
@@ -41,7 +69,43 @@ class TargetsMetric(AudioMetric):
         return json.dumps({"source": super()._encode(name, index, item["source"]), "targets": targets})
 
 
+class CaptionsMetric(AudioMetric):
+    """Base of the modules that compare an edit with a text that says what it is to sound like."""
+
+    kind = "captions"
+    variants: ClassVar[tuple[str, ...]] = ()
+    paper, authors_code, arguments = CLAP_CITATION, "", HEARD_INPUTS
+
+    def _encode(self, name: str, index: int, item: Any) -> str:
+        if name != "references":
+            return super()._encode(name, index, item)
+        given = item if isinstance(item, Mapping) else {}
+        texts = {"text": given.get("text"), "source_text": given.get("source_text")}
+        if (
+            "source" not in given
+            or not isinstance(texts["text"], str)
+            or not isinstance(texts["source_text"], str | None)
+        ):
+            raise UnsupportedTypeError(f"{name}[{index}]: expected a dict with source, text and perhaps source_text")
+        return json.dumps({"source": super()._encode(name, index, item["source"])} | texts)
+
+
+class NearnessMetric(AudioMetric):
+    """Base of the modules that compare recordings before and after an edit by an encoder."""
+
+    kind = "nearness"
+    variants: ClassVar[tuple[str, ...]] = ()
+    paper, arguments, authors_code = LPAPS_CITATION, HEARD_INPUTS, "https://github.com/HilaManor/AudioEditingCode"
+
+
 def read_requests(texts: Sequence[str]) -> tuple[list[str | Audio | Score], list[dict[str, str]]]:
     """Return the originals and the targets behind the strings that a `TargetsMetric` keeps of its references."""
     rows = [json.loads(text) for text in texts]
     return read_sources([row["source"] for row in rows]), [row["targets"] for row in rows]
+
+
+def read_captions(texts: Sequence[str]) -> tuple[list[Any], list[str], list[str | None]]:
+    """Return the originals, the texts and those of the originals behind what a `CaptionsMetric` keeps."""
+    rows = [json.loads(text) for text in texts]
+    sources: list[Any] = read_sources([row["source"] for row in rows])
+    return sources, [row["text"] for row in rows], [row["source_text"] for row in rows]

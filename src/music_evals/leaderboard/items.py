@@ -150,7 +150,9 @@ def _filled(
         held = own.get(item, worst._replace(share=0.0))
         rows[item] = _Score(held.share * held.mean + (1 - held.share) * counted, 1.0, held.group)
     values, _, groups = zip(*rows.values(), strict=True)
-    interval = mean_interval(values, groups, confidence=record.confidence, span=span_of(record))
+    metric = CATALOGUE.get(record.metric)
+    unseen = None if metric is None else metric.unseen
+    interval = mean_interval(values, groups, confidence=record.confidence, span=span_of(record), unseen=unseen)
     ends: dict[str, Any] = {
         key: None if math.isnan(end) else end for key, end in (("low", interval.low), ("high", interval.high))
     }

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from music_evals.benchmark.tasks.preservation.facets import calibrate
+from music_evals.benchmark.tasks.preservation.facets import NOT_COUNTED, calibrate, sided
 from music_evals.benchmark.tasks.preservation.pairs import CEILING, UNRELATED
 from music_evals.benchmark.tasks.preservation.plane import Edits, plane
 from music_evals.leaderboard.entries import Entry, is_ranked
@@ -32,24 +32,24 @@ def plane_of_table(entries: Sequence[Entry], *, seed: int = 0) -> dict[str, Any]
         return {}
     # of each score the column that the control has: another one was made with other extractors, or of other targets
     columns = {metric: (metric, about) for metric, about in reversed(controls[CEILING].records)}
-    names = [name for name in PRESERVATION_METRICS if name in columns]
-    if SUCCESS not in columns:
-        return {}
-    numbers: dict[str, int] = {}
+    variant = next(iter(controls[CEILING].records.values())).variant
+    scales = sided([name for name in PRESERVATION_METRICS if name in columns], columns, variant)
+    wanted = [columns[name] for name in (SUCCESS, *scales) if name in columns]
+    whole = [entry for entry in entries if SUCCESS in columns and all(where in entry.records for where in wanted)]
+    groups: dict[str, int] = {}
     systems = {}
-    for entry in entries:
-        records = [entry.records.get(columns[name]) for name in (SUCCESS, *names)]
-        if (success := records[0]) is None or None in records:
-            continue
-        values = np.array([_values(record, success.items) for record in records if record is not None]).T
-        groups = np.array([numbers.setdefault(name, len(numbers)) for name in success.groups], dtype=np.int64)
-        role = "system" if is_ranked(success) else "control" if entry.last.role == "control" else "leaking"
-        systems[entry.name] = Edits(role, values[:, 0], values[:, 1:], groups)
-    sides = [systems[name] for name in (controls[CEILING].name, controls[UNRELATED].name) if name in systems]
-    if len(sides) < 2:
+    for entry in whole:
+        records = [entry.records[where] for where in wanted]
+        values = np.array([_values(record, records[0].items) for record in records], dtype=np.float64).T
+        own = np.array([groups.setdefault(name, len(groups)) for name in records[0].groups], dtype=np.int64)
+        role = "system" if is_ranked(records[0]) else "control" if entry.last.role == "control" else "leaking"
+        systems[entry.name] = Edits(role, values[:, 0], values[:, 1:], own)
+    sides = [systems.get(controls[name].name) for name in (CEILING, UNRELATED)]
+    same, unrelated = (Clustered(side.values, side.groups) if side is not None else None for side in sides)
+    if same is None or unrelated is None:
         return {}
-    held = calibrate(names, *(Clustered(side.values, side.groups) for side in sides))
-    return {} if held is None else plane(held, systems, seed=seed)
+    held = calibrate(scales, same, unrelated, NOT_COUNTED if variant == "corrected" else {})
+    return plane(held, systems, seed=seed) if held is not None else {}
 
 
 def _values(record: ResultRecord, items: Sequence[str]) -> list[float]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import hashlib
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from music_evals.errors import InvalidInputError, ModelUnavailableError, hub_errors, importing
+from music_evals.errors import InvalidInputError, ModelUnavailableError, UnknownNameError, hub_errors, importing
 
 if TYPE_CHECKING:
     import torch
@@ -118,6 +118,27 @@ def choose_device(device: str | None) -> torch.device:
     except (RuntimeError, AssertionError, ImportError) as error:
         raise InvalidInputError(f"torch has no device {device!r} here; expected 'cpu', 'cuda', 'cuda:1' ...") from error
     return torch_device
+
+
+PRECISIONS: Final = {"fp32": "float32", "bf16": "bfloat16", "fp16": "float16"}
+"""Name -> type of torch."""
+
+
+def dtype_of(precision: str, device: str) -> Any:
+    """Return the `torch.dtype` of one of `PRECISIONS` on a device, as torch names it: ``"cpu"``, ``"cuda:1"``.
+
+    A device that does not compute in it raises `InvalidInputError`; on a CPU only fp32 is taken.
+    """
+    import torch
+
+    if precision not in PRECISIONS:
+        raise UnknownNameError("precision", precision, PRECISIONS)
+    on_gpu = device.startswith("cuda")
+    if precision != "fp32" and not on_gpu:
+        raise InvalidInputError(f"precision {precision} needs a GPU, and the device is {device}; take fp32")
+    if precision == "bf16" and not torch.cuda.is_bf16_supported(including_emulation=False):
+        raise InvalidInputError(f"{device} does not compute in bf16; take fp16 or fp32")
+    return getattr(torch, PRECISIONS[precision])
 
 
 def unavailable(name: str, reason: str, advice: str = "") -> ModelUnavailableError:

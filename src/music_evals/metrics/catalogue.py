@@ -25,32 +25,11 @@ from music_evals.metrics.lyric_content import WORDS_OF_PEOPLE
 from music_evals.metrics.lyric_structure import MAXIMUM
 
 __all__ = [
-    "AUXILIARY",
-    "CATALOGUE",
-    "CELL_SCORES",
-    "DESCRIPTION_SCORES",
-    "DIRECTIONS",
-    "EDITING_SCORES",
-    "EFFORT_RATIOS",
-    "HIDDEN_CELL_SCORES",
-    "INPAINTING_EXTENSIONS",
-    "INPAINTING_METRICS",
-    "LIKELIHOODS",
-    "LYRIC_CONTENT",
-    "LYRIC_SCORES",
-    "MELODY_SCORES",
-    "PRESERVATION_METRICS",
-    "RELEASES",
-    "RELEASE_SCORES",
-    "SHOWN_AUXILIARY",
-    "STYLE_SCORES",
-    "SUCCESS_SCORES",
-    "Metric",
-    "block",
-    "features_of",
-    "metric_of",
-    "select_names",
-]
+    "AUXILIARY", "CATALOGUE", "CELL_SCORES", "DESCRIPTION_SCORES", "DIRECTIONS", "EDITING_SCORES", "EFFORT_RATIOS",
+    "HIDDEN_CELL_SCORES", "INPAINTING_EXTENSIONS", "INPAINTING_METRICS", "LIKELIHOODS", "LYRIC_CONTENT",
+    "LYRIC_SCORES", "MELODY_SCORES", "PRESERVATION_METRICS", "RELEASES", "RELEASE_SCORES", "SHOWN_AUXILIARY",
+    "STYLE_SCORES", "SUCCESS_SCORES", "TEXT_SCORES", "Metric", "block", "features_of", "metric_of", "select_names",
+]  # fmt: skip
 
 DIRECTIONS: Final = ("higher", "lower", "zero", "none")
 """What is better of a score, see `Metric`."""
@@ -69,9 +48,10 @@ class Metric:
         As on its card.
     facet
         Scores of one facet share a table: ``"inpainting"``; ``"harmony"``, ``"rhythm"``, ``"structure"``,
-        ``"melody"`` or ``"timbre"`` of music; ``"success"`` of edits; ``"cells"``, ``"style"`` or ``"melody kept"`` of
-        piano rolls; ``"effort"`` or ``"answers"`` of editing tests; ``"lyrics"``, ``"lyrics, corrected"`` or
-        ``"lyrics, content"``; ``"average"``, ``"professional"`` or ``"amateur"`` of descriptions.
+        ``"melody"`` or ``"timbre"`` of music; ``"success"`` or ``"nearness"`` of edits; ``"cells"``, ``"style"`` or
+        ``"melody kept"`` of piano rolls; ``"effort"`` or ``"answers"`` of editing tests; ``"lyrics"``,
+        ``"lyrics, corrected"`` or ``"lyrics, content"``; ``"average"``, ``"professional"`` or ``"amateur"`` of
+        descriptions.
     low, high
         Range, under the default variant.
     direction
@@ -101,6 +81,10 @@ class Metric:
         never change; ``paper`` keeps its formulas, but its extractors are those of ``corrected``.
     description
         What it measures, in a phrase, where no card of its own says it.
+    unseen
+        Made of the others: between which ends a source may score that a sample lacks, for the interval of the mean. An
+        extractor hears nearly all recordings and fails at a few, whose scores are anything from best to worst: 0 is the
+        worst of a similarity, `chance` of a score without an upper end. None where no extractor is behind the score.
 
     Raises
     ------
@@ -123,6 +107,7 @@ class Metric:
     chance: float = math.nan
     definition: int = 1
     description: str = ""
+    unseen: tuple[float, float] | None = dataclasses.field(init=False, default=None)
 
     def __post_init__(self) -> None:
         is_known = self.direction in DIRECTIONS and self.kind in KINDS
@@ -133,6 +118,9 @@ class Metric:
                 f"{self.low:g} to {self.high:g} and {self.definition}"
             )
         object.__setattr__(self, "heading", self.heading or self.title)
+        low = max(self.low, 0.0) if self.direction == "higher" else self.low  # a failure is no opposite
+        high = self.high if math.isfinite(self.high) else self.chance
+        object.__setattr__(self, "unseen", (low, high) if self.features and math.isfinite(high - low) else None)
 
     @property
     def best(self) -> float:
@@ -202,18 +190,18 @@ _music = functools.partial(_auxiliary, paper="vishe2025musecpbench")
 PRESERVATION_METRICS: Final = block(
     _music(
         "circle_of_fifths_distance", "Circle-of-fifths distance", "harmony", direction="lower", features=("key",),
-        chance=0.44, definition=2,
+        chance=0.44, definition=3,
     ),
-    _music("major_minor_score", "Major-minor score", "harmony", features=("chords",), chance=0.06, definition=2),
+    _music("major_minor_score", "Major-minor score", "harmony", features=("chords",), chance=0.06, definition=3),
     _music(
-        "chroma_dtw_similarity", "Chroma DTW similarity", "harmony", features=("chroma",), chance=0.30, definition=2,
+        "chroma_dtw_similarity", "Chroma DTW similarity", "harmony", features=("chroma",), chance=0.30, definition=3,
     ),
     _music(
         "delta_bpm", "Delta BPM", "rhythm", high=_INF, direction="lower", unit="BPM", features=("beats",),
         chance=24.4, definition=2,
     ),
-    _music("beat_f_measure", "Beat F-measure", "rhythm", features=("beats",), chance=0.30, definition=2),
-    _music("information_gain", "Information gain", "rhythm", features=("beats",), chance=0.16, definition=2),
+    _music("beat_f_measure", "Beat F-measure", "rhythm", features=("beats",), chance=0.30, definition=3),
+    _music("information_gain", "Information gain", "rhythm", features=("beats",), chance=0.16, definition=3),
     _music("segment_ari", "Segment ARI", "structure", low=-1.0, features=("segments",), chance=0.36, definition=2),
     _music(
         "boundary_f_measure", "Boundary F-measure", "structure", heading="Boundary F, 0.5 s", features=("segments",),
@@ -254,13 +242,17 @@ AUXILIARY: Final = block(
     ),
     _auxiliary(
         "chroma_dtw_centred", "Chroma DTW, centred", "harmony", low=-1.0, features=("chroma",), chance=0.26,
-        definition=2,
+        definition=3,
         description="Chroma DTW by correlation: frames of 0.19 s less their mean, warped by at most 10 %.",
     ),
     _auxiliary(
         "chroma_dtw_centred_transposed", "Chroma DTW, centred, any transposition", "harmony", low=-1.0,
         features=("chroma",), chance=0.56, definition=2,
         description="The same, with the prediction rotated to the transposition that fits best.",
+    ),
+    _auxiliary(
+        "tuning_cents", "Tuning difference", "harmony", low=-50.0, high=50.0, direction="zero", unit="cents",
+        features=("chroma",), description="How much higher the prediction is tuned, whole semitones taken away.",
     ),
     _signed(
         "tempo_log2", "Tempo change, octaves folded", low=-0.5, high=0.5, definition=2,
@@ -271,16 +263,19 @@ AUXILIARY: Final = block(
         description="The octaves that were taken away: 1 where twice as many beats are counted.",
     ),
     _auxiliary(
-        "beat_f_measure_aligned", "Beat F-measure, aligned", "rhythm", features=("beats",), definition=2,
+        "beat_f_measure_aligned", "Beat F-measure, aligned", "rhythm", features=("beats",), definition=3,
         description="Beat F-measure after one offset is taken away.",
     ),
     _auxiliary(
-        "information_gain_aligned", "Information gain, aligned", "rhythm", features=("beats",), definition=2,
+        "information_gain_aligned", "Information gain, aligned", "rhythm", features=("beats",), definition=3,
         description="Information gain after one offset is taken away.",
     ),
     _signed(
-        "beat_offset_sec", "Beat offset, s", unit="s", definition=2,
+        "beat_offset_sec", "Beat offset, s", unit="s", definition=3,
         description="That offset in seconds, within a beat; above 0 the prediction is late.",
+    ),
+    _auxiliary(
+        "swing_ratio", "Swing ratio", "rhythm", high=1.5, direction="lower", unit="octaves", features=("beats",)
     ),
     _auxiliary(
         "boundary_f_measure_3s", "Boundary F, 3 s", "structure", features=("segments",), chance=0.70, definition=2,
@@ -304,10 +299,13 @@ AUXILIARY: Final = block(
         "melody_contour_accuracy", "Melody contour accuracy", "melody", features=("f0",), chance=0.19, definition=2
     ),
     _auxiliary("interval_lcs", "Interval LCS", "melody", features=("melody",), chance=0.40, definition=2),
+    _auxiliary("timbre_similarity", "Timbre similarity", "timbre", features=("bands",), chance=0.03),
 )  # fmt: skip
 """Auxiliary metrics: reported beside the eleven, never mixed into them."""
 
-SHOWN_AUXILIARY: Final = ("ssm_correlation", "raw_pitch_accuracy", "melody_contour_accuracy", "interval_lcs")
+SHOWN_AUXILIARY: Final = (
+    "swing_ratio", "ssm_correlation", "raw_pitch_accuracy", "melody_contour_accuracy", "interval_lcs",
+)  # fmt: skip
 """Auxiliary metrics that a run shows by default: the eleven hardly see which pitch sounds when, and form only as far as
 sections are found. Each has a module of its own."""
 
@@ -318,6 +316,14 @@ SUCCESS_SCORES: Final = block(
     _reached("edit_done", "Targets done", heading="done", description="Share of the targets that are done."),
 )
 """How much of what was asked of an edit is there. The original unchanged has 0, whatever it preserves."""
+
+TEXT_SCORES: Final = block(
+    _reached("text_audio_similarity", "Text-audio similarity", low=-1.0, paper="wu2023clap", heading="text similarity"),
+    _reached("text_direction", "Text direction", low=-1.0),
+    _reached("instruction_rank", "Instruction rank"),
+    _reached("lpaps", "LPAPS", facet="nearness", high=16.0, direction="lower", paper="manor2024zeroshot"),
+)
+"""Edits by an encoder of texts and audio: how like the text that was asked for; and, of preservation, how near."""
 
 # MuChin: structured lyrics in points, and descriptions by the similarity of their tags.
 _MUCHIN: Final = "wang2024muchin"
@@ -331,14 +337,7 @@ LYRIC_SCORES: Final = block(
     _points("lyric_word", "Word", high=MAXIMUM["word"]),
     _points("lyric_rhyme", "Rhyming fitting accuracy", high=MAXIMUM["rhyme"]),
     _points("lyric_reward", "Proportion reasonableness", high=MAXIMUM["reward"]),
-    _points(
-        "lyric_structure_corrected",
-        "Lyric structure, corrected",
-        facet="lyrics, corrected",
-        high=100.0,
-        paper="",
-        heading="Lyric structure, corrected",
-    ),
+    _points("lyric_structure_corrected", "Lyric structure, corrected", facet="lyrics, corrected", high=100.0, paper=""),
 )
 """Points of structured lyrics: the total, then its levels, with the titles of MuChin's table 1; and the total of the
 corrected variant, which stands beside them whatever the variant."""
@@ -439,24 +438,12 @@ EDITING_SCORES: Final = block(
 
 CATALOGUE: Final[Mapping[str, Metric]] = MappingProxyType(
     {
-        **INPAINTING_METRICS,
-        **INPAINTING_EXTENSIONS,
-        **LIKELIHOODS,
-        **PRESERVATION_METRICS,
-        **RELEASE_SCORES,
-        **AUXILIARY,
-        **SUCCESS_SCORES,
-        **LYRIC_SCORES,
-        **LYRIC_CONTENT,
-        **DESCRIPTION_SCORES,
-        **CELL_SCORES,
-        **HIDDEN_CELL_SCORES,
-        **STYLE_SCORES,
-        **MELODY_SCORES,
-        **EFFORT_RATIOS,
-        **EDITING_SCORES,
+        **INPAINTING_METRICS, **INPAINTING_EXTENSIONS, **LIKELIHOODS,
+        **PRESERVATION_METRICS, **RELEASE_SCORES, **AUXILIARY, **SUCCESS_SCORES, **TEXT_SCORES,
+        **LYRIC_SCORES, **LYRIC_CONTENT, **DESCRIPTION_SCORES,
+        **CELL_SCORES, **HIDDEN_CELL_SCORES, **STYLE_SCORES, **MELODY_SCORES, **EFFORT_RATIOS, **EDITING_SCORES,
     }
-)
+)  # fmt: skip
 """All blocks together."""
 
 

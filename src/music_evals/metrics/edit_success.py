@@ -18,6 +18,7 @@ Our own; no paper measures whether structured targets were reached. Steps on the
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 from collections.abc import Collection, Mapping, Sequence
 from types import MappingProxyType
@@ -29,6 +30,7 @@ import numpy.typing as npt
 from music_evals.annotations import Beats, Chords, Chroma, EditTarget, Key
 from music_evals.metrics.arrays import undefined
 from music_evals.metrics.harmony import circle_of_fifths_distance
+from music_evals.metrics.tuning import moved_label, over_readings, shared_readings
 
 __all__ = [
     "ANALYSED",
@@ -154,9 +156,15 @@ def transpose_change(reference: Chroma, estimate: Chroma, target: EditTarget) ->
     if not means[0].any():
         return _unknown("transpose_change", "no pitch class of the original stands out")
     correlations = [float(np.roll(means[0], step) @ means[1]) for step in range(12)]
-    requested, measured = (6 - (6 - steps) % 12 for steps in (target.amount, int(np.argmax(correlations))))  # -5 to 6
+    turned = int(np.argmax(correlations)) + _retuned(reference, estimate)
+    requested, measured = (6 - (6 - steps) % 12 for steps in (target.amount, turned))  # -6 to 6
     missed = 6 - (6 - measured + requested) % 12
     return Change(requested, requested + missed if measured else 0.0)
+
+
+def _retuned(reference: Chroma, estimate: Chroma) -> float:
+    """Return by how many semitones the pitch classes of an estimate lie above those of its reference."""
+    return sum(weight * steps for steps, weight in shared_readings(reference.tuning, estimate.tuning))
 
 
 def _centred_mean(chroma: Chroma) -> FloatArray:
@@ -169,10 +177,12 @@ def key_change(reference: Key, estimate: Key, target: EditTarget) -> Change:
     """Return the steps on the way from the key of the original to the one that is asked for.
 
     The distance of two keys is their steps on the circle of fifths, 0 to 6, relative keys being one place, and 1 more
-    where the modes differ. Undefined (NaN) where the original is in the key that is asked for.
+    where the modes differ. What is asked for is meant in the tuning of the original. Undefined (NaN) where that is in
+    the key that is asked for.
     """
-    requested = _key_distance(reference, target.key)
-    return _change("key_change", requested, requested - _key_distance(estimate, target.key))
+    wanted = dataclasses.replace(target.key, tuning=reference.tuning)
+    requested = _key_distance(wanted, reference)
+    return _change("key_change", requested, requested - _key_distance(wanted, estimate))
 
 
 def _key_distance(first: Key, second: Key) -> float:
@@ -197,14 +207,15 @@ def chords_change(reference: Chords, estimate: Chords, target: EditTarget) -> Ch
     and stretches without a chord are left out, and the progression, repeated to its length from whichever chord on is
     nearest, over that length. Undefined (NaN) where the original is that progression, or has no chord.
     """
-    before, after = (_likeness(side.labels, target.chords) for side in (reference, estimate))
+    before = _likeness(reference.labels, target.chords, 0)
+    after = over_readings(reference, estimate, lambda moved: _likeness(estimate.labels, target.chords, moved))
     if np.isnan(before):
         return _unknown("chords_change", "the original has no chord")
     return _change("chords_change", 1 - before, np.nan_to_num(after - before))
 
 
-def _likeness(labels: Sequence[str], progression: Sequence[str]) -> float:
-    row = [label for label, _ in itertools.groupby(label for label in labels if ":" in label)]
+def _likeness(labels: Sequence[str], progression: Sequence[str], moved: int) -> float:
+    row = [moved_label(label, moved) for label, _ in itertools.groupby(label for label in labels if ":" in label)]
     if not row:
         return float("nan")
     repeated = list(itertools.islice(itertools.cycle(progression), len(row) + len(progression)))

@@ -12,8 +12,9 @@ the mode that the first folds away, and `chroma_dtw_centred`, which warps less a
 Variants
 --------
 ``corrected`` is ours, ``official`` the authors' code stage by stage. The paper's text settles none of the cases below,
-so ``paper`` equals ``corrected``, but for the frames of `chroma_dtw_similarity`, which the paper compares as they are:
-see `clear_frames` for what ``corrected`` compares since definition 2.
+so ``paper`` equals ``corrected``, but for the frames of `chroma_dtw_similarity`, which the paper compares as they are
+(`clear_frames` has what ``corrected`` compares since definition 2), and for the tuning, which is shared by both sides
+since definition 3.
 
 =====================  =========================================  =============================================
 Case                   ``corrected``, ``paper``                   ``official``
@@ -26,6 +27,8 @@ frames compared        `clear_frames`; ``paper``: all 43 a        all, as they a
 silent frames          a pitch class of their own: alike only     cost NaN; the frames are then compared one by
                        to silent frames                           one without warping, and one silent pair among
                                                                   them makes the score NaN
+sides tuned apart      `metrics.tuning`; ``paper``: as the       each side in its own tuning
+                       official code
 =====================  =========================================  =============================================
 
 References
@@ -38,6 +41,8 @@ github.com/Yashvishe13/Music-context-preservation-benchmark, ``cp_metrics/harmon
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -48,6 +53,7 @@ from music_evals.errors import InvalidAnnotationError, NotComparableError
 from music_evals.metrics.arrays import MUSECPEVAL, PRESERVATION_VARIANTS, check_variant, cosine_of_means, undefined
 from music_evals.metrics.dtw import alignment_cost, path_costs, silence_apart, warping_path
 from music_evals.metrics.structure import crop_to
+from music_evals.metrics.tuning import moved_label, over_readings
 
 __all__ = [
     "chroma_dtw_centred",
@@ -88,15 +94,16 @@ def circle_of_fifths_distance(reference: Key, estimate: Key, *, variant: str = "
 
     Each key becomes its relative major (C major and A minor are one place); the number of fifths between the two, the
     short way round, is divided by 6. In {0, 1/6, .., 1}, lower is better, 0 for the same signature, 1 for a tritone
-    apart, symmetric, unchanged where both are transposed. It cannot see a change between relative keys: `same_mode`
-    does. Never undefined: a recording without a key has no `Key`.
+    apart, symmetric, unchanged where both are transposed. Between two of these where the sides are tuned apart
+    (`metrics.tuning`). It cannot see a change between relative keys: `same_mode` does. Never undefined: a recording
+    without a key has no `Key`.
 
     Parameters
     ----------
     reference, estimate
         The keys.
     variant
-        One of `PRESERVATION_VARIANTS`: all the same formula.
+        One of `PRESERVATION_VARIANTS`: all but ``"corrected"`` leave each side in its own tuning.
 
     Returns
     -------
@@ -116,9 +123,14 @@ def circle_of_fifths_distance(reference: Key, estimate: Key, *, variant: str = "
     1.0
     """
     check_variant(variant, PRESERVATION_VARIANTS)
-    # a fifth is 7 semitones, and 7 * 7 = 1 modulo 12: times 7 turns semitones into steps on the circle
-    steps = 7 * (_relative_major(estimate) - _relative_major(reference)) % 12
-    return min(steps, 12 - steps) / 6
+    semitones = _relative_major(estimate) - _relative_major(reference)
+
+    def distance(moved: int) -> float:
+        # a fifth is 7 semitones, and 7 * 7 = 1 modulo 12: times 7 turns semitones into steps on the circle
+        steps = 7 * (semitones + moved) % 12
+        return min(steps, 12 - steps) / 6
+
+    return over_readings(reference, estimate, distance, variant)
 
 
 def same_mode(reference: Key, estimate: Key, *, variant: str = "corrected") -> float:
@@ -176,10 +188,20 @@ def major_minor_score(reference: Chords, estimate: Chords, *, variant: str = "co
     0.75
     """
     check_variant(variant)
-    name = "major_minor_score"
     if not reference.labels or (variant == "official" and not estimate.labels):
-        return undefined(name, f"the {'estimate' if reference.labels else 'reference'} has no chords")
+        side = "estimate" if reference.labels else "reference"
+        return undefined("major_minor_score", f"the {side} has no chords")
     durations, first, second = _merge(reference, estimate)
+
+    def share(moved: int) -> float:
+        return _share_of_time(durations, first, [moved_label(label, moved) for label in second], variant)
+
+    return over_readings(reference, estimate, share, variant)
+
+
+def _share_of_time(durations: FloatArray, first: Sequence[str], second: Sequence[str], variant: str) -> float:
+    """Return the share of time, of that which counts, during which both have the same major or minor chord."""
+    name = "major_minor_score"
     # 1 where the chords agree, 0 where not, -1 where the reference is outside of major, minor and none
     from mir_eval.chord import InvalidChordException, majmin
 
@@ -280,7 +302,8 @@ def chroma_dtw_similarity(reference: Chroma, estimate: Chroma, *, variant: str =
     else:
         n = FRAMES_PER_MEAN * -(-longest // (FRAMES_PER_MEAN * MAX_FRAMES))
         first, second = (clear_frames(chroma, n) for chroma in (reference, estimate))
-    return max(0.0, _mean_similarity(first, second))
+    similarity = functools.partial(_moved_similarity, first, second)
+    return over_readings(reference, estimate, lambda moved: max(0.0, similarity(moved)), variant)
 
 
 def mean_chroma_cosine(reference: Chroma, estimate: Chroma, *, variant: str = MUSECPEVAL) -> float:
@@ -361,13 +384,19 @@ def chroma_dtw_centred(
         return undefined(name, "no pitch class stands out in any frame of the reference")
     if not second.any():
         return 0.0
+    similarity = functools.partial(_moved_similarity, _unit_frames(first), _unit_frames(second), band=BAND)
     if transposition_invariant:
-        second = np.roll(second, _best_rotation(first.mean(axis=0), second.mean(axis=0)), axis=1)
-    return float(np.clip(_mean_similarity(_unit_frames(first), _unit_frames(second), band=BAND), -1.0, 1.0))
+        value = similarity(_best_rotation(first.mean(axis=0), second.mean(axis=0)))
+    else:
+        value = over_readings(reference, estimate, similarity, variant)
+    return float(np.clip(value, -1.0, 1.0))
 
 
-def _mean_similarity(first: FloatArray, second: FloatArray, *, band: float | None = None) -> float:
-    """Return 1 minus the mean cost of the alignment of unit vectors, half their squared distance: 1 - cosine."""
+def _moved_similarity(first: FloatArray, second: FloatArray, moved: int, *, band: float | None = None) -> float:
+    """Return the mean cosine along the cheapest alignment of unit vectors, the second's pitch classes moved up."""
+    if moved % 12:
+        second = np.column_stack([np.roll(second[:, :12], moved, axis=1), second[:, 12:]])
+    # half the squared distance of unit vectors is 1 - cosine
     cost, length = alignment_cost(first, second, metric="sqeuclidean", band=band)
     return 1.0 - 0.5 * cost / length
 

@@ -32,7 +32,7 @@ from music_evals.symbolic.measures import meter_map
 
 __all__ = [
     "Measured", "TargetScore", "evaluate_edit_success", "features_for", "measured", "score_targets",
-    "share_done", "success_of",
+    "share_done", "success_of", "unrelated",
 ]  # fmt: skip
 
 SUCCESS: Final = "edit_success"
@@ -256,9 +256,7 @@ def evaluate_edit_success(
         if reference.modality != estimate.modality:
             raise InvalidInputError(f"pair {index}: a recording beside a score; compare two of a kind")
         rows.append(score_targets(reference, estimate, wanted))
-        places = [(index + step) % len(edits) for step in range(1, len(edits))]
-        apart = [place for place in places if clusters[place] != clusters[index]][:UNRELATED_EDITS]
-        apart = [place for place in apart if sides[1][place].modality == reference.modality]
+        apart = [place for place in unrelated(clusters, index) if sides[1][place].modality == reference.modality]
         others.append([score_targets(reference, sides[1][place], wanted) for place in apart])
     columns = np.array([[success_of(row), share_done(row)] for row in rows])
     result = report_means([SUCCESS, DONE], columns, clusters, confidence)
@@ -272,6 +270,12 @@ def evaluate_edit_success(
             for row, (success, done) in zip(rows, columns.tolist(), strict=True)
         ]
     return result
+
+
+def unrelated(clusters: npt.NDArray[Any], index: int) -> list[int]:
+    """Return places of edits of other music than that of one place, at most `UNRELATED_EDITS`."""
+    places = [(index + step) % len(clusters) for step in range(1, len(clusters))]
+    return [place for place in places if clusters[place] != clusters[index]][:UNRELATED_EDITS]
 
 
 def _loaded(loader: SourceLoader, source: SourceValue, kinds: Collection[str], place: str) -> Measured:

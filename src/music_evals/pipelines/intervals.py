@@ -40,7 +40,8 @@ def intervals_of_means(
     """Return the mean of each column of shape (n, metrics), NaN left out, with its interval in the metric's range."""
     known = [CATALOGUE.get(name) for name in names]
     spans = [(-np.inf, np.inf) if metric is None else (metric.low, metric.high) for metric in known]
-    return mean_intervals(columns, groups, confidence=confidence, spans=spans)
+    unseen = [None if metric is None else metric.unseen for metric in known]
+    return mean_intervals(columns, groups, confidence=confidence, spans=spans, unseen=unseen)
 
 
 def interval_of_rates(

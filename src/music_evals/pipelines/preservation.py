@@ -26,7 +26,7 @@ from music_evals.annotations import Beats, Chords, Chroma, F0Track, Features, Me
 from music_evals.audio.io import SAMPLE_RATE, Audio, AudioPolicy
 from music_evals.audio.spectra import HOP_LENGTH
 from music_evals.audio.store import FeatureStore
-from music_evals.audio.tempo_levels import share_level
+from music_evals.audio.tempo_levels import share_level, share_phase
 from music_evals.deprecation import module_getattr
 from music_evals.errors import (
     InvalidInputError,
@@ -39,6 +39,7 @@ from music_evals.errors import (
 )
 from music_evals.metrics.arrays import MUSECPEVAL, OF_AUTHORS
 from music_evals.metrics.catalogue import AUXILIARY, PRESERVATION_METRICS, metric_of
+from music_evals.metrics.rhythm import information_gain_of_chance
 from music_evals.pipelines.intervals import check_groups, check_pairs, report_means
 from music_evals.pipelines.preservation_features import (
     FACETS,
@@ -74,6 +75,7 @@ __all__ = [
 
 LENGTH_TOLERANCE: Final = 0.05  # lengths that differ by more are remarked on
 SURE_SECTIONS_SEC: Final = 60.0  # on shorter music no segmenter is good; a remark says so
+FEW_BEATS: Final = 30  # of fewer, those at random have an information gain above 0.2
 ON_FAILURE = ("raise", "record")
 
 
@@ -370,18 +372,22 @@ def _pair_up(
 def _at_one_level(
     reference: Features, estimate: Features, settings: Settings
 ) -> tuple[Features, Features, tuple[str, ...]]:
-    """Return features with the beats of both sides at one metrical level, if `corrected`, and remarks on new counts."""
+    """Return features with the beats of both sides at one level and phase, if `corrected`, and remarks on it."""
     if settings.variant != "corrected" or reference.beats is None or estimate.beats is None:
         return reference, estimate, ()
     notes = []
     old = reference.beats, estimate.beats
-    new = share_level(*old)
-    for side, before, after in zip(("reference", "prediction"), old, new, strict=True):
+    at_level = share_level(*old)
+    new = share_phase(*at_level)
+    for side, before, after in zip(("reference", "prediction"), old, at_level, strict=True):
         if after is not before:
             notes.append(
                 f"{side}: beats counted at {after.bpm:.0f} a minute, not {before.bpm:.0f}: the onsets of both "
                 "recordings say by how much one is faster, and the tempi that were found contradict them"
             )
+    for side, before, after in zip(("reference", "prediction"), at_level, new, strict=True):
+        if after is not before:
+            notes.append(f"{side}: beats counted where those of the other side are: the evidence for both is equal")
     first, second = dataclasses.replace(reference, beats=new[0]), dataclasses.replace(estimate, beats=new[1])
     return first, second, tuple(notes)
 
@@ -441,10 +447,22 @@ def _notes(reference: Source, estimate: Source, settings: Settings) -> tuple[str
             f"lengths differ by more than {LENGTH_TOLERANCE:.0%}: {first:.1f} s and {second:.1f} s; beats, chords, "
             "sections and voicing are judged on the span of the reference, key, tempo, chroma and motifs as a whole"
         )
+    notes += _few_beats(reference.features, estimate.features, settings)
     sections = any(metric_of(name).facet == "structure" for name in settings.scores)
     if sections and min(first, second) < SURE_SECTIONS_SEC:
         notes.append(f"shorter than {SURE_SECTIONS_SEC:g} s: sections are uncertain")
     return tuple(notes)
+
+
+def _few_beats(reference: Features, estimate: Features, settings: Settings) -> list[str]:
+    """Say what beats at random would score where there are few of them."""
+    if "information_gain" not in settings.scores or reference.beats is None or estimate.beats is None:
+        return []
+    n_beats = max(len(side.beats.times_sec) for side in (reference, estimate) if side.beats is not None)
+    if not 2 <= n_beats < FEW_BEATS:
+        return []
+    chance = information_gain_of_chance(n_beats)
+    return [f"{n_beats} beats: at random they would have an information gain of about {chance:.2f}"]
 
 
 if not TYPE_CHECKING:

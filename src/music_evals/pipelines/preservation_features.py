@@ -64,6 +64,7 @@ _NAMED: Final[Mapping[str, _Measure]] = MappingProxyType(
         "beat_f_measure_aligned": _Measure("rhythm", "beat_f_measure", {"align": "offset"}),
         "information_gain_aligned": _Measure("rhythm", "information_gain", {"align": "offset"}),
         "boundary_f_measure_3s": _Measure("structure", "boundary_f_measure", {"window_sec": 3.0}),
+        "tuning_cents": _Measure("tuning", "tuning_cents", {}),
     }
 )  # fmt: skip
 """Scores that are another function with options; every other one is the function of its name in its facet's module."""
@@ -142,10 +143,12 @@ def select_metrics(names: Iterable[str] | None, variant: str) -> tuple[str, ...]
     own = RELEASES.get(variant, tuple(PRESERVATION_METRICS))
     if names is None:
         return own
+    known, kind = (own, f"metric of {variant}") if variant in RELEASES else ((*own, *AUXILIARY), "metric")
     wanted: list[str] = []
     for given in [names] if isinstance(names, str) else names:
-        wanted += [name for name in own if CATALOGUE[name].facet == given] or [given]
-    known, kind = (own, f"metric of {variant}") if variant in RELEASES else ((*own, *AUXILIARY), "metric")
+        # timbre has none but auxiliary metrics
+        of_facet = ([name for name in scores if CATALOGUE[name].facet == given] for scores in (own, known))
+        wanted += next(filter(None, of_facet), [given])
     return select_names(wanted, known, kind)
 
 

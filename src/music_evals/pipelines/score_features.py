@@ -184,7 +184,7 @@ def _why_undefined(name: str, reading: _Reading) -> str:
             return f"more than {MAX_BEATS} beats"
     if name != "beats" and not len(reading.pitched.pitches):
         return "no notes but drums"
-    if name in {"contour", "timbre"}:
+    if name in {"contour", "timbre", "bands"}:
         return "of recordings only"
     if name in {"segments", "structure"} and reading.duration_sec < SHORTEST_STRUCTURE_SEC:
         return f"shorter than {SHORTEST_STRUCTURE_SEC:g} s"
@@ -193,7 +193,14 @@ def _why_undefined(name: str, reading: _Reading) -> str:
 
 def _beats(reading: _Reading) -> Beats:
     ticks, n_beats = _beat_ticks(reading.score)
-    return Beats(reading.score.seconds(ticks), 60 * n_beats / reading.duration_sec)
+    # each note between the two frames that it begins between
+    starts = reading.score.seconds(reading.score.notes["onset_tick"]) / HOP_SEC
+    before = starts.astype(np.int64)
+    onsets = np.bincount(np.append(before, before + 1), np.append(before + 1 - starts, starts - before)).astype(
+        np.float64
+    )
+    bpm = 60 * n_beats / reading.duration_sec
+    return Beats(reading.score.seconds(ticks), bpm, onsets=onsets, onset_rate_hz=1 / HOP_SEC)
 
 
 def _f0(reading: _Reading) -> F0Track:

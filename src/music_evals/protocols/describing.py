@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
@@ -112,6 +112,30 @@ class MusicEncoder(Protocol):
         ...
 
 
+class TextAudioEncoder(Protocol):
+    """A model that turns texts and recordings into vectors of one space, float32."""
+
+    about: Mapping[str, Any]  # what decides the numbers, as JSON: name, revision, window in seconds, precision
+    rate: int  # of its recordings, in Hz
+
+    def encode_texts(self, texts: Sequence[str], /) -> npt.NDArray[np.float32]:
+        """Return vectors of shape (n, d), each as if its text were alone."""
+        ...
+
+    def encode_audio(self, samples: npt.NDArray[np.float32], /) -> npt.NDArray[np.float32]:
+        """Return the vector of mono samples, shape (d,); raises where they are too short."""
+        ...
+
+
+@runtime_checkable
+class LayeredEncoder(TextAudioEncoder, Protocol):
+    """One that hands out the layers of its audio side."""
+
+    def layers(self, samples: npt.NDArray[np.float32], /) -> Iterator[Sequence[npt.NDArray[np.float32]]]:
+        """Yield the layers of each window, shape (positions, channels)."""
+        ...
+
+
 TAGGERS: dict[str, str] = {"music_tagger": "music_evals.models.music_tagger:MusicTagger"}
 """Model type -> ``module:class`` of every `Tagger`; each has `from_pretrained(folder)`."""
 
@@ -134,6 +158,12 @@ MUSIC_ENCODER_TYPES: dict[str, str] = {
     "encodec": "encodec",
 }
 """Model type of a folder -> the encoder that reads it."""
+
+DEFAULT_TEXT_AUDIO_ENCODER = "laion/larger_clap_music"
+"""The `TextAudioEncoder` of scores where none is named."""
+
+TEXT_AUDIO_ENCODERS: dict[str, str] = {"hub": "music_evals.models.encoders.text_audio:load_text_audio_encoder"}
+"""Where from -> ``module:function``, which takes a Hub id or folder and returns a `TextAudioEncoder`."""
 
 WRITERS: dict[str, str] = {
     "transformers": "music_evals.models.lyric_writers:TransformersWriter",

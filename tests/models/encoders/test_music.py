@@ -503,14 +503,14 @@ def test_weights_are_those_of_the_configuration_whatever_happens_in_between(
     hub_cache("lab/ears", models[kind], COMMITS[0])
     broken = tmp_path / "broken"
     broken.mkdir()
-    read = encoder_networks._configuration
+    read = encoder_networks.read_configuration
 
     def push(*given):
         found = read(*given)
         hub_cache("lab/ears", broken, COMMITS[1])  # a newer commit, without any file
         return found
 
-    monkeypatch.setattr(encoder_networks, "_configuration", push)
+    monkeypatch.setattr(encoder_networks, "read_configuration", push)
     settings = EncoderSettings(name, model="lab/ears")
     assert load_music_encoder(settings, device="cpu", cache=False).about["identity"] == COMMITS[0]
 

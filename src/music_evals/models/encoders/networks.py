@@ -179,8 +179,8 @@ def load_mert(origin: Origin) -> tuple[Any, Any, str]:
     # HuBERT, as those of both sizes of MERT-v1 do, the weights are loaded into transformers' own class, and every
     # tensor must find its place there; otherwise that code must be trusted.
     # All is read at one commit, whatever happens on the Hub in between.
-    transformers = _transformers()
-    values, pinned, identity = _configuration(transformers, origin)
+    transformers = import_transformers()
+    values, pinned, identity = read_configuration(transformers, origin)
     if origin.trust_remote_code and "auto_map" in values:
         model = _load_remote(transformers, pinned)
     else:
@@ -192,34 +192,36 @@ def load_mert(origin: Origin) -> tuple[Any, Any, str]:
                 "that code, and pass trust_remote_code=True to run it"
             )
         config = transformers.HubertConfig(**{k: v for k, v in values.items() if k not in _OF_THE_CLASS})
-        model = _load_class(transformers.HubertModel, pinned, config)
+        model = load_class(transformers.HubertModel, pinned, config)
     extractor, other = _load_extractor(transformers, pinned)
     return model, extractor, identity + other
 
 
 def load_data2vec(origin: Origin) -> tuple[Any, Any, str]:
     """Load music2vec or another Data2Vec model; see `load_mert`."""
-    transformers = _transformers()
-    _, pinned, identity = _configuration(transformers, origin)
-    model = _load_class(transformers.Data2VecAudioModel, pinned, None)
+    transformers = import_transformers()
+    _, pinned, identity = read_configuration(transformers, origin)
+    model = load_class(transformers.Data2VecAudioModel, pinned, None)
     extractor, other = _load_extractor(transformers, pinned)
     return model, extractor, identity + other
 
 
 def load_encodec(origin: Origin) -> tuple[Any, str]:
     """Load EnCodec; see `load_mert`."""
-    transformers = _transformers()
-    _, pinned, identity = _configuration(transformers, origin)
-    return _load_class(transformers.EncodecModel, pinned, None), identity
+    transformers = import_transformers()
+    _, pinned, identity = read_configuration(transformers, origin)
+    return load_class(transformers.EncodecModel, pinned, None), identity
 
 
-def _transformers() -> Any:
+def import_transformers() -> Any:
+    """Return the module `transformers`."""
     with importing("models", "a music encoder"):
         import transformers
     return transformers
 
 
-def _fetch(model: str, load: Callable[[], Value]) -> Value:
+def fetch(model: str, load: Callable[[], Value]) -> Value:
+    """Return what `load` does; what goes wrong is a `ModelUnavailableError`."""
     from safetensors import SafetensorError
 
     try:
@@ -229,7 +231,7 @@ def _fetch(model: str, load: Callable[[], Value]) -> Value:
         raise unavailable(model, " ".join(str(error).split()) or type(error).__name__) from error
 
 
-def _configuration(transformers: Any, origin: Origin) -> tuple[dict[str, Any], Origin, str]:
+def read_configuration(transformers: Any, origin: Origin) -> tuple[dict[str, Any], Origin, str]:
     """Return what config.json says, the origin at the commit that it was read at, and what identifies that."""
     place = find_model(origin.model, origin.revision, "config.json")
     pinned = origin._replace(revision=place.commit)
@@ -241,19 +243,20 @@ def _configuration(transformers: Any, origin: Origin) -> tuple[dict[str, Any], O
             raise OSError("it holds no config.json.")
         return values
 
-    return _fetch(origin.model, read), pinned, place.identity
+    return fetch(origin.model, read), pinned, place.identity
 
 
-def _load_class(kind: Any, origin: Origin, config: Any) -> Any:
-    options = {} if config is None else {"config": config}
+def load_class(kind: Any, origin: Origin, config: Any, **options: Any) -> Any:
+    """Load weights into a class of transformers, in single precision if `options` say no other; every tensor fits."""
+    options = {"dtype": torch.float32, **options} | ({} if config is None else {"config": config})
 
     def load() -> tuple[Any, Mapping[str, Any]]:
         loaded: tuple[Any, Mapping[str, Any]] = kind.from_pretrained(
-            origin.model, revision=origin.revision, dtype=torch.float32, output_loading_info=True, **options
+            origin.model, revision=origin.revision, output_loading_info=True, **options
         )
         return loaded
 
-    model, info = _fetch(origin.model, load)
+    model, info = fetch(origin.model, load)
     wrong = sorted(str(key) for name in ("missing_keys", "mismatched_keys") for key in info[name])
     wrong = [key for key in wrong if key != "masked_spec_embed"]  # is used in training only
     if config is not None:  # another class than the one that wrote the weights: nothing may be left over either
@@ -274,7 +277,7 @@ def _load_remote(transformers: Any, origin: Origin) -> Any:
         return transformers.AutoModel.from_pretrained(origin.model, config=config, dtype=torch.float32, **trusted)
 
     try:
-        return _fetch(origin.model, load).eval()
+        return fetch(origin.model, load).eval()
     except (ImportError, AttributeError, TypeError) as error:  # code that was written for another transformers
         raise ModelUnavailableError(
             f"the code of {origin.model!r} does not run with transformers {transformers.__version__} "
@@ -289,4 +292,4 @@ def _load_extractor(transformers: Any, pinned: Origin) -> tuple[Any, str]:
         place = find_model(name, None, "preprocessor_config.json")
         commit, identity = place.commit, f"+{place.identity}"
     kind = transformers.Wav2Vec2FeatureExtractor
-    return _fetch(name, lambda: kind.from_pretrained(name, revision=commit)), identity
+    return fetch(name, lambda: kind.from_pretrained(name, revision=commit)), identity

@@ -45,7 +45,11 @@ def build_metric_page(name: str, app_file: str | os.PathLike[str]) -> gr.Blocks:
     intro = f"{metric.card['description']}\n\n{frame.privacy()}"
     with frame.space(metric.card["title"], intro, max_upload_bytes=largest) as page:
         given = [_add(source) for source in _SOURCES[metric.kind]]
-        with gr.Row():
+        if not given:
+            gr.Markdown(
+                "This score needs the weights of an encoder, which a page does not fetch: it goes through Python."
+            )
+        with gr.Row(visible=bool(given)):
             example = gr.Button("Run the worked example", elem_id="run_example")
         # add what `results.Shown` fills, in its order
         bars = gr.HTML(elem_id="result", elem_classes="me-live")
@@ -185,6 +189,8 @@ _SOURCES: dict[str, tuple[Source, ...]] = {
             is_slow=True,
         ),
     ),
+    "captions": (),
+    "nearness": (),
     "contexts": (
         Source(
             inputs.score_tokens,

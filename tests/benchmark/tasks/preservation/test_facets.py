@@ -21,13 +21,25 @@ from music_evals.benchmark.tasks.preservation.screen import text_report as scree
 from music_evals.benchmark.tasks.preservation.task import PRESERVATION
 from music_evals.cli.preserve import _print_grades
 
-METRICS = ("circle_of_fifths_distance", "major_minor_score", "beat_f_measure", "voicing_recall")
+METRICS = ("circle_of_fifths_distance", "major_minor_score", "beat_f_measure", "motif_recall")
 N = 6
 
 
-def records(scores: dict[str, list[list[float | None]]], *, keys: int = N, tempi: int = N) -> list[dict[str, Any]]:
-    """Return records of system -> the scores of each of `N` items, over originals in some keys and tempi."""
-    header = {"variant": "corrected", "metrics": METRICS, "companions": [], "extractors": {"features": {}}}
+def records(
+    scores: dict[str, list[list[float | None]]],
+    *,
+    keys: int = N,
+    tempi: int = N,
+    metrics: tuple[str, ...] = METRICS,
+    companions: tuple[str, ...] = (),
+    variant: str = "corrected",
+    n_long: int = 0,
+) -> list[dict[str, Any]]:
+    """Return records of system -> the scores of each of `N` items, over originals in some keys and tempi.
+
+    The first `n_long` originals last 90 s and have sections A and B.
+    """
+    header = {"variant": variant, "metrics": metrics, "companions": companions, "extractors": {"features": {}}}
     dataset = {"id": "d", "config": None, "split": None, "revision": None}
     rows: list[dict[str, Any]] = [
         {"kind": "run", "task": "preservation", "dataset": dataset, "versions": {}, **header},
@@ -44,13 +56,16 @@ def records(scores: dict[str, list[list[float | None]]], *, keys: int = N, tempi
             rows.append({"kind": "pair", **about, **files})
     for system, sides in contents.items():
         for n, row in enumerate(scores[system]):
-            for metric, value in zip(METRICS, row, strict=True):
+            for metric, value in zip((*metrics, *companions), row, strict=True):
                 about = {"item": f"{n}", "system": system, "content": list(sides[n]), "metric": metric}
                 found = {"value": value} if value is not None else {"value": None, "reason": "silent"}
-                rows.append({"kind": "score", **about, "variant": "corrected", **found, "n": 1})
+                rows.append({"kind": "score", **about, "variant": variant, **found, "n": 1})
     for n in range(N):
         heard = {"key": [7 * (n % keys) % 12, "major"], "beats": [k * 0.5 * 1.1 ** (n % tempi) for k in range(8)]}
-        rows.append({"kind": "outline", "content": f"o{n}", "music": f"m{n}", "duration_sec": 9.0, **heard})
+        if n < n_long:
+            heard["segments"] = [[0.0, 40.0, "A"], [40.0, 90.0, "B"]]
+        duration_sec = 90.0 if n < n_long else 9.0
+        rows.append({"kind": "outline", "content": f"o{n}", "music": f"m{n}", "duration_sec": duration_sec, **heard})
     return rows
 
 
@@ -82,6 +97,41 @@ def test_it_follows_from_the_means_of_the_table() -> None:
     assert results["facets"]["scores"]["s"]["rhythm"]["value"] == pytest.approx((own - other) / (same - other))
 
 
+FORM = ("segment_ari", "voicing_recall", "motif_recall")
+HEARD = ("swing_ratio", "ssm_correlation", "melody_contour_accuracy", "interval_lcs")
+
+
+@pytest.mark.parametrize(
+    ("n_long", "variant", "used"),
+    [
+        (2, "corrected", {"structure": ["ssm_correlation"], "melody": ["motif_recall", "melody_contour_accuracy"]}),
+        (3, "corrected", {"structure": ["segment_ari", "ssm_correlation"]}),
+        (2, "official", {"structure": ["segment_ari"], "melody": ["voicing_recall", "motif_recall"]}),
+    ],
+)
+def test_some_auxiliary_metrics_count_and_some_metrics_do_not(
+    n_long: int, variant: str, used: dict[str, list[str]]
+) -> None:
+    same, other = (0.9, 0.9, 0.9, 0.02, 0.9, 0.9, 0.9), (0.1, 0.2, 0.3, 0.8, 0.1, 0.2, 0.3)
+    scores = {"s": spread(0.5, 0.5, 0.5, 0.41, 0.5, 0.5, 0.5), CEILING: spread(*same), UNRELATED: spread(*other)}
+    rows = records(scores, metrics=FORM, companions=HEARD, n_long=n_long, variant=variant)
+    facets = results_of(rows)["facets"]
+    assert {facet: facets["metrics"][facet]["used"] for facet in used} == used
+    assert ("rhythm" in facets["metrics"]) == (variant == "corrected")
+    if variant == "corrected":
+        assert facets["metrics"]["rhythm"]["used"] == ["swing_ratio"]
+        assert facets["scores"]["s"]["rhythm"]["value"] == pytest.approx(0.5)
+        assert "voicing_recall" in facets["metrics"]["melody"]["left_out"]
+        (remark,) = [text for text in facets["remarks"] if "Voicing recall" in text]
+        assert ("Segment ARI (4 of 6 originals" in remark) == (n_long == 2)
+
+
+def test_sections_carry_the_facet_where_nothing_else_does() -> None:
+    scores = {"s": spread(0.5), CEILING: spread(0.9), UNRELATED: spread(0.1)}
+    facets = results_of(records(scores, metrics=FORM[:1]))["facets"]
+    assert facets["metrics"]["structure"]["used"] == ["segment_ari"]
+
+
 def test_metrics_whose_controls_overlap_are_left_out_and_named() -> None:
     controls = {**CONTROLS, UNRELATED: spread(0.5, 0.1, 0.95, 0.6)}
     results = results_of(records({"s": spread(0.2, 0.5, 0.6, 0.6), **controls}))
@@ -100,11 +150,11 @@ def test_controls_next_to_each_other_place_nothing() -> None:
         UNRELATED: spread(0.5, 0.1, 0.25, 0.95, width=0.001),
     }
     results = results_of(records({"s": spread(0.2, 0.5, 0.6, 0.8), **controls}))
-    assert results["facets"]["separation"]["voicing_recall"] == 1
-    assert results["facets"]["metrics"]["melody"] == {"used": [], "left_out": ["voicing_recall"]}
+    assert results["facets"]["separation"]["motif_recall"] == 1
+    assert results["facets"]["metrics"]["melody"] == {"used": [], "left_out": ["motif_recall"]}
     assert results["facets"]["scores"]["s"]["melody"]["value"] is None
     (caveat,) = [text for text in caveats(results) if "left out of the summary" in text]
-    assert "Voicing recall (means 5 % of its range apart)" in caveat
+    assert "Motif recall (means 5 % of its range apart)" in caveat
 
 
 def test_what_is_undefined_is_counted_and_said() -> None:
@@ -181,8 +231,8 @@ def test_the_verb_prints_the_grade_beside_its_results(as_json: bool, capsys: pyt
 
 def test_chance_and_ceiling_are_those_of_the_run() -> None:
     texts = caveats(results_of(records({"s": spread(0.2, 0.5, 0.6, 0.6), **CONTROLS})))
-    assert any(text.startswith("unrelated music of this run reaches 0.60 in Voicing recall:") for text in texts)
-    assert any(text.startswith("same music of this run reaches no more than 0.80 in Voicing recall:") for text in texts)
+    assert any(text.startswith("unrelated music of this run reaches 0.60 in Motif recall:") for text in texts)
+    assert any(text.startswith("same music of this run reaches no more than 0.80 in Motif recall:") for text in texts)
     good = {CEILING: spread(0.0, 1.0, 1.0, 1.0), UNRELATED: spread(0.5, 0.1, 0.25, 0.1)}
     assert not any(
         "of this run reaches" in text for text in caveats(results_of(records({"s": spread(0, 1, 1, 1), **good})))

@@ -158,7 +158,7 @@ def test_names_that_do_not_exist(folders: dict[str, Any], tmp_path: Path, change
 
 def test_names_of_metrics(folders: dict[str, Any], tmp_path: Path) -> None:
     assert len(Settings(tmp_path, **folders).measures.metrics) == 11
-    assert len(Settings(tmp_path, **folders, metrics="all", companions="all").measures.scores) == 27
+    assert len(Settings(tmp_path, **folders, metrics="all", companions="all").measures.scores) == 29
     some = Settings(tmp_path, **folders, metrics="delta_bpm, circle_of_fifths_distance", companions="tempo_log2")
     assert some.measures.scores == ("circle_of_fifths_distance", "delta_bpm", "tempo_log2")
     # four auxiliary metrics beside all eleven, unless others are asked for, and none beside chosen ones

@@ -115,8 +115,9 @@ def _means(score_table: ScoreTable, names: Sequence[str], chosen: Mapping[str, C
     table = np.concatenate(values)
     if not len(table):
         return {}
-    spans = [(PRESERVATION_METRICS[name].low, PRESERVATION_METRICS[name].high) for name in names]
-    made = mean_intervals(table, np.concatenate(groups), spans=spans)
+    scales = [PRESERVATION_METRICS[name] for name in names]
+    spans, unseen = [(scale.low, scale.high) for scale in scales], [scale.unseen for scale in scales]
+    made = mean_intervals(table, np.concatenate(groups), spans=spans, unseen=unseen)
     defined = np.count_nonzero(~np.isnan(table), axis=0)
     return {
         name: {"value": interval.estimate, "low": interval.low, "high": interval.high, "n": int(n), "n_all": len(table)}

@@ -1,9 +1,10 @@
 """What readers can hold: one score a facet, 0 at unrelated music and 1 at the same music of the user's own corpus.
 
 A facet is the mean of the positions of its metrics between the two controls of the run (`stats.calibration`), so that
-it follows from the means in the tables. The metrics are those of the run without auxiliary ones; one whose controls
-overlap or lie next to each other is left out of it for all systems, and named. There is no score over facets unless it
-is asked for: `grade`.
+it follows from the means in the tables. The metrics are those of the run, and of its auxiliary ones those of `BESIDE`;
+one whose controls overlap or lie next to each other is left out of it for all systems, and named, and so are those
+of `NOT_COUNTED`, and sections where most of the music cannot be cut. There is no score over facets unless it is asked
+for: `grade`. Variants of the authors have their own metrics alone.
 
 Beside it stands what the controls of this very run say of its scores: how far from their ends unrelated music and the
 same music lie, and how many of the unrelated pairs share key or tempo.
@@ -25,11 +26,26 @@ from music_evals.benchmark.tasks.preservation.controls import shares_key, shares
 from music_evals.benchmark.tasks.preservation.pairs import CEILING, CONTROLS, UNRELATED
 from music_evals.deprecation import renamed_options
 from music_evals.metrics.catalogue import CATALOGUE, Metric
+from music_evals.pipelines.preservation import SURE_SECTIONS_SEC
 from music_evals.stats.calibration import LEAST_AUC, Clustered, Position, combined_positions, separation
 
 __all__ = [
-    "FAR_FROM_WORST", "LEAST_GAP", "NEAR_BEST", "both_groups", "describe_controls", "facets", "grade", "on_shared"
+    "BESIDE", "FAR_FROM_WORST", "LEAST_GAP", "NEAR_BEST", "NOT_COUNTED", "both_groups", "describe_controls", "facets",
+    "grade", "on_shared",
 ]  # fmt: skip
+
+BESIDE = ("swing_ratio", "ssm_correlation", "melody_contour_accuracy", "timbre_similarity")
+"""Auxiliary metrics that count in their facet where a run has them, for what its other metrics do not hear: eighths
+that swing, form where no sections are found, a lead that is taken out, and timbre."""
+
+NOT_COUNTED = {
+    "voicing_recall": "of renders that nothing was chosen on its AUC is 0.90, and unrelated music scores 0.87"
+}
+"""Metrics that do not count in their facet, and why."""
+
+SECTIONS = ("segment_ari", "boundary_f_measure")
+"""They count only where at least half of the originals can be cut: `SURE_SECTIONS_SEC` long, with sections of two
+kinds. Elsewhere the correlation of self-similarity carries the facet, if the run has it."""
 
 FAR_FROM_WORST, NEAR_BEST = 0.5, 0.9
 """Shares of the range of a score: unrelated music above the first, and the same music below the second, are named."""
@@ -88,12 +104,13 @@ def both_groups(score_table: ScoreTable) -> npt.NDArray[np.int64]:
 
 @dataclasses.dataclass(frozen=True)
 class Calibrated:
-    """Metrics with their facets, the controls, how well each metric tells them apart, and how far they lie apart."""
+    """Metrics with their facets, the controls, how well each metric tells them apart, and which do not count."""
 
     scales: Mapping[str, Metric]
     same: Clustered
     unrelated: Clustered
     apart: Mapping[str, float]
+    barred: Mapping[str, str]  # metrics that do not count whatever the controls say -> why
 
     @functools.cached_property
     def gaps(self) -> dict[str, float]:
@@ -106,8 +123,9 @@ class Calibrated:
 
     @functools.cached_property
     def used(self) -> list[str]:
-        """Metrics that tell the controls apart."""
-        return [name for name, chance in self.apart.items() if chance >= LEAST_AUC and self.gaps[name] >= LEAST_GAP]
+        """Metrics that count: they tell the controls apart."""
+        counted = {name: chance for name, chance in self.apart.items() if name not in self.barred}
+        return [name for name, chance in counted.items() if chance >= LEAST_AUC and self.gaps[name] >= LEAST_GAP]
 
     def places(self, values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         """Return where scores, shape (n, n_metrics), stand: 0 is the mean of unrelated, 1 that of the same music."""
@@ -221,24 +239,49 @@ def calibrated(score_table: ScoreTable) -> Calibrated | None:
     """Return the scale of a run between its two controls; None without both, and without a score that has a side."""
     if not {CEILING, UNRELATED} <= set(score_table.controls):
         return None
-    names, same, unrelated = score_table.header["metrics"], score_table.scored(CEILING), score_table.scored(UNRELATED)
-    sides = (same, same.codes("group")), (unrelated, both_groups(score_table))
-    return calibrate(names, *(Clustered(pairs.values(*names), groups) for pairs, groups in sides))
+    header = score_table.header
+    scales = sided(header["metrics"], header["companions"], header["variant"])
+    same, unrelated = score_table.scored(CEILING), score_table.scored(UNRELATED)
+    return calibrate(
+        scales,
+        Clustered(same.values(*scales), same.codes("group")),
+        Clustered(unrelated.values(*scales), both_groups(score_table)),
+        _barred(score_table, same, scales) if header["variant"] == "corrected" else {},
+    )
 
 
-def calibrate(metrics: Sequence[str], same: Clustered, unrelated: Clustered) -> Calibrated | None:
-    """Return the scale between the scores of two controls, shape (n, n_metrics); None without one that has a side."""
-    scales = {name: CATALOGUE[name] for name in metrics if CATALOGUE[name].direction in {"higher", "lower"}}
-    chosen = [place for place, name in enumerate(metrics) if name in scales]
-    same, unrelated = (side._replace(values=np.asarray(side.values)[:, chosen]) for side in (same, unrelated))
+def sided(metrics: Iterable[str], auxiliary: Iterable[str], variant: str) -> dict[str, Metric]:
+    """Return the metrics of facets of which more, or less, is better: with `BESIDE` under ``"corrected"``."""
+    beside = [name for name in auxiliary if name in BESIDE and variant == "corrected"]
+    every = {name: CATALOGUE[name] for name in (*metrics, *beside)}
+    return {name: scale for name, scale in every.items() if scale.direction in {"higher", "lower"}}
+
+
+def calibrate(
+    scales: Mapping[str, Metric], same: Clustered, unrelated: Clustered, barred: Mapping[str, str]
+) -> Calibrated | None:
+    """Return the scale between the scores of two controls, shape (n, n_metrics); None without a metric."""
+    sides = [np.asarray(side.values) for side in (same, unrelated)]
     apart = {
-        name: separation(
-            *(np.asarray(side.values)[:, place] for side in (same, unrelated)),
-            lower_is_better=scale.direction == "lower",
-        )
+        name: separation(*(column[:, place] for column in sides), lower_is_better=scale.direction == "lower")
         for place, (name, scale) in enumerate(scales.items())
     }
-    return Calibrated(scales, same, unrelated, apart) if scales else None
+    return Calibrated(scales, same, unrelated, apart, barred) if scales else None
+
+
+def _barred(score_table: ScoreTable, same: ScoreTable, scales: Mapping[str, Metric]) -> dict[str, str]:
+    """Return the metrics that do not count, and why."""
+    originals = [score_table.outlines.get(content) for content in {pair["reference"]["content"] for pair in same}]
+    cut = [
+        outline["duration_sec"] >= SURE_SECTIONS_SEC and len({label for *_, label in outline.get("segments", ())}) > 1
+        for outline in originals
+        if outline is not None
+    ]
+    barred = dict(NOT_COUNTED)
+    if "ssm_correlation" in scales and 2 * sum(cut) < len(cut):
+        why = f"{len(cut) - sum(cut)} of {len(cut)} originals are too short or too even to be cut"
+        barred |= dict.fromkeys(SECTIONS, why)
+    return barred
 
 
 def _cells(
@@ -287,9 +330,12 @@ def _share(mean: float, scale: Metric) -> float:
 def _on_facets(held: Calibrated, scores: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> Iterator[str]:
     """Yield which metrics and scores the summary does without."""
     dropped = []
+    barred = [f"{held.scales[name].heading} ({why})" for name, why in held.barred.items() if name in held.scales]
+    if barred:
+        yield f"not in the summary by facet: {', '.join(barred)}"
     for name, auc in held.apart.items():
         why = f"AUC {auc:.2f}" if auc < LEAST_AUC else f"means {100 * held.gaps[name]:.0f} % of its range apart"
-        if name not in held.used:
+        if name not in held.used and name not in held.barred:
             dropped.append(f"{held.scales[name].heading} ({'too few' if np.isnan(auc) else why})")
     if dropped:
         yield (

@@ -153,7 +153,8 @@ def _remarks(results: Mapping[str, Any], *, published: bool) -> Iterator[str]:
         if cell["low"] is not None
     ]
     numbers = [(cell.get("n_clusters", 0), cell["n_groups"]) for cell in held]
-    if few := coverage_note(numbers, "groups", divergences=False):
+    compared = {test["metric"] for test in results.get("comparisons", ())}
+    if few := coverage_note(numbers, "groups", divergences=False, compared=compared):
         yield f"{few[0].upper()}{few[1:]}."
     if any(results["systems"][name]["n_groups"] == 1 for name in compared_systems(results)):
         yield "One group says nothing of a second: no interval."

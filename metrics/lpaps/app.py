@@ -1,0 +1,13 @@
+"""The page of `lpaps`; a Space runs this file."""
+
+from music_evals.ui.frame import serve
+from music_evals.ui.metric_page.page import build_metric_page
+
+
+def build_demo():
+    """Build the page with the card and the script that lie beside this file."""
+    return build_metric_page("lpaps", __file__)
+
+
+if __name__ == "__main__":
+    serve(build_demo, __file__)

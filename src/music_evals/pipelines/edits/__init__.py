@@ -1,0 +1,1 @@
+"""Edits that were asked for in words."""
