@@ -38,7 +38,7 @@ def order(results: Mapping[str, Any], table: Mapping[str, Any]) -> list[str]:
 
     Where success and preservation are both known, those on the Pareto front come first, by name, and then the others.
     """
-    ranking = table.get("ranking") or front_first(results.get("plane", {}).get("systems", {}))
+    ranking = front_first(results["plane"]["systems"]) if "plane" in results else table.get("ranking", [])
     outside = [name for name in results["systems"] if name not in ranking]
     return [*ranking, *sorted(outside, key=lambda name: results["systems"][name]["role"] == "control")]
 

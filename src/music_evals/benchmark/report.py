@@ -11,16 +11,7 @@ import numpy.typing as npt
 from music_evals.benchmark.contents import caveats, comparisons, failures, n_failures, significant
 from music_evals.benchmark.formats import Section, format_difference, render, static
 from music_evals.benchmark.score_table import ScoreTable
-from music_evals.benchmark.tables import (
-    PAGE,
-    blocks,
-    facet_blocks,
-    legend,
-    part_blocks,
-    plane_blocks,
-    published_blocks,
-    summary,
-)
+from music_evals.benchmark.tables import PAGE, blocks, facet_blocks, legend, part_blocks, published_blocks, summary
 
 ROOM_PX = 4300
 """Of the sections that are open at first, in their order, so that a page stays below 6,000 px on a wide screen."""
@@ -79,7 +70,7 @@ def score_page(
         script=script,
         lead=lead,
         summary=summary(results).splitlines(),
-        blocks=[*plane_blocks(results), *facet_blocks(results), *blocks(results), *part_blocks(results)],
+        blocks=[*facet_blocks(results), *blocks(results), *part_blocks(results)],
         highlight=highlight,
         legend=legend(results, PAGE),
         caveats=caveats(results),

@@ -87,7 +87,7 @@ def build_results(
         What the header says; ``kernels`` that made the scores; ``wording``: what the tables call things;
         ``intervals``; ``scales``: metric -> facet, range, direction, title; ``systems``: name -> ``role``,
         ``entrances``, ``n_pairs``, ``n_groups`` and what header and task say of it; ``facets``, where the task sums
-        them up, and ``plane``, where it sets two against each other; what `aggregate.table_of_scores` gives, or for a
+        them up, and ``plane``, where it sets one against the others; what `aggregate.table_of_scores` gives, or for a
         task with views ``tables``: view -> the same; for a task with parts ``parts``: part -> ``n_items``, ``n_songs``
         and ``scores``, system -> the score that ranks;
         ``failures``, ``undefined`` and ``notes`` with their reasons, no more than `MOST_LISTED` of each; ``unlisted``,
@@ -101,7 +101,8 @@ def build_results(
         name: {**scores.header.get("systems", {}).get(name, {}), **_about(scores, name), **more.get(name, {})}
         for name in scores.systems
     }
-    facets, plane = task.facet_scores(scores, confidence=confidence), task.plane(scores, **resampling._asdict())
+    facets = task.facet_scores(scores, confidence=confidence)
+    plane = task.plane(scores, **resampling._asdict()) if task.across in scores.metrics else {}
     scales = {name: task.scale(name) for name in scores.metrics}
     undefined, n_undefined = scores.undefined()
     best = {} if validation is None else aggregate.best_baselines(validation, task)

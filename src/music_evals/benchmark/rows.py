@@ -48,11 +48,6 @@ class Pair:
     estimate: Any
     treatment: str = ""  # what is done to the estimate before it is compared
 
-    @property
-    def conditions(self) -> Mapping[str, str]:
-        """What else its scores depend on: the records say it, and it is the same whenever a run is resumed."""
-        return {}
-
 
 @dataclasses.dataclass(frozen=True)
 class PairSet:
@@ -119,7 +114,12 @@ class PairJob(Job):
 
     def selection(self, rows: Records) -> Iterable[Row]:
         """Return the rows that say what is scored in this session; nothing if the last ones of `rows` say the same."""
-        self._check_conditions(rows)
+        targets: dict[tuple[str, ...], str] = {
+            (pair.item, pair.system, pair.reference.content, pair.estimate.content): getattr(pair, "targets", "")
+            for pair in self._chosen
+        }
+        if any(targets.values()):
+            self._check_targets(rows, targets)
         selected: Row = {"kind": "selection", "systems": list(self.pair_set.systems), **self.about}
         start, tables = last_selection(rows) if "selection" in rows.kinds else (-1, [])
         recorded = (row for table in tables for row in rows.read(table["number"].to_pylist()))
@@ -129,18 +129,12 @@ class PairJob(Job):
             return []
         return itertools.chain([selected], self._pair_rows())
 
-    def _check_conditions(self, rows: Records) -> None:
-        """Raise where a pair was recorded under other conditions."""
-        conditions = {
-            (pair.item, pair.system, pair.reference.content, pair.estimate.content): pair.conditions
-            for pair in self._chosen
-        }
-        for row in rows.of("pair") if any(conditions.values()) and "pair" in rows.kinds else ():
-            if "error" in row:
-                continue
-            key = (row["item"], row["system"], row["reference"]["content"], row["estimate"]["content"])
-            now = conditions.get(key, {})
-            check_same_run({name: row.get(name, "") for name in now}, dict(now), rows.path)
+    def _check_targets(self, rows: Records, targets: Mapping[tuple[str, ...], str]) -> None:
+        """Raise where something else was asked of a pair that is recorded."""
+        for row in rows.of("pair") if "pair" in rows.kinds else ():
+            sides = (row[side]["content"] for side in ("reference", "estimate") if side in row)
+            if (now := targets.get((row["item"], row["system"], *sides))) is not None:
+                check_same_run({"targets": row.get("targets", "")}, {"targets": now}, rows.path)
 
     def _pair_rows(self) -> Iterator[Row]:
         for pair in self._chosen:
@@ -149,7 +143,14 @@ class PairJob(Job):
                 side: {"name": file.name, "content": file.content}
                 for side, file in (("reference", pair.reference), ("estimate", pair.estimate))
             }
-            yield {"kind": "pair", **about, **sides, "treatment": pair.treatment, **pair.conditions}
+            targets = getattr(pair, "targets", "")  # on which success depends
+            yield {
+                "kind": "pair",
+                **about,
+                **sides,
+                "treatment": pair.treatment,
+                **({"targets": targets} if targets else {}),
+            }
         yield from ({"kind": "pair", **dataclasses.asdict(failure)} for failure in self.pair_set.failures)
 
     def left(self, rows: Records) -> list[Unit]:

@@ -230,11 +230,9 @@ def part_blocks(results: Mapping[str, Any]) -> Iterator[Block]:
     yield Block(title, tuple(f"{name} ({part['n_items']})" for name, part in parts.items()), rows)
 
 
-def plane_blocks(results: Mapping[str, Any]) -> Iterator[Block]:
-    """Yield success and preservation of each system, where the task has both, and how it stands to the controls."""
-    if not (plane := results.get("plane")):
-        return
-    wording = results["wording"]
+def plane_block(results: Mapping[str, Any]) -> Block:
+    """Return success and preservation of each system, of results that have a plane, and how it stands to controls."""
+    plane, wording = results["plane"], results["wording"]
     verdicts = {(test["system"], test["control"], test["axis"]): test["verdict"] for test in plane["tests"]}
     controls = list(dict.fromkeys(control for _, control, _ in verdicts))
     rows = []
@@ -256,11 +254,13 @@ def plane_blocks(results: Mapping[str, Any]) -> Iterator[Block]:
         "where test and interval disagree"
     )
     head = ("Success ↑", "Preservation ↑", "On the front", wording["items"], *(f"Against {name}" for name in controls))
-    yield Block("Success and preservation", head, tuple(rows), caption=caption)
+    return Block("Success and preservation", head, tuple(rows), caption=caption)
 
 
 def facet_blocks(results: Mapping[str, Any]) -> Iterator[Block]:
-    """Yield one score a facet, where the task has them: systems in rows, facets in columns."""
+    """Yield what sums the scores up, where the task has it: the plane, then one score a facet, systems in rows."""
+    if "plane" in results:
+        yield plane_block(results)
     if "facets" not in results:
         return
     facets, head = results["facets"], []
@@ -414,7 +414,7 @@ def _first(points: Sequence[str], n: int | None = None) -> tuple[str, ...]:
 
 def text_report(results: Mapping[str, Any], *, published: bool = False) -> str:
     """Return all tables as text for a terminal, one for each facet, then what differs; failures are listed apart."""
-    tables = map(text_table, (*plane_blocks(results), *facet_blocks(results), *blocks(results)))
+    tables = map(text_table, (*facet_blocks(results), *blocks(results)))
     return "\n\n".join([summary(results, TEXT.name), *tables, details_text(results, published=published)])
 
 
@@ -462,7 +462,6 @@ def markdown_report(results: Mapping[str, Any]) -> str:
     """Return what `text_report` tells as Markdown, with the published results of others and the failures."""
     parts = [summary(results, MARKDOWN.name).replace("\n", "; ")]
     for block in (
-        *plane_blocks(results),
         *facet_blocks(results),
         *blocks(results),
         *part_blocks(results),

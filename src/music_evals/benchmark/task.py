@@ -73,6 +73,8 @@ class Task:
         validation records, and not two by two.
     view_titles
         View -> what it holds, in words; see `views`.
+    across
+        A score that is set against the others; a run that has it has a `plane`.
     extra_keys
         Keys of results.json that are made of other files than the records.
     """
@@ -95,6 +97,7 @@ class Task:
     without_prediction: ClassVar[Collection[str]] = ()
     ranked_by: ClassVar[str] = ""
     view_titles: ClassVar[Mapping[str, str]] = MappingProxyType({})
+    across: ClassVar[str] = ""
     extra_keys: ClassVar[tuple[str, ...]] = ()
 
     def run(self, settings: Any, *, progress: Progress | None = None) -> Any:
@@ -171,7 +174,7 @@ class Task:
         return {}
 
     def plane(self, scores: ScoreTable, **resampling: Any) -> Mapping[str, Any]:  # noqa: ARG002
-        """Return two scores of each system that are never made one, as `tables.plane_blocks` shows them."""
+        """Return two scores of each system that are never made one, as `tables.plane_block` shows them."""
         return {}
 
     def views(self, scores: ScoreTable) -> Mapping[str, Collection[str]]:  # noqa: ARG002

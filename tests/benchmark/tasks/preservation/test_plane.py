@@ -13,7 +13,7 @@ from music_evals.benchmark.contents import order
 from music_evals.benchmark.formats import plain
 from music_evals.benchmark.results import build_results
 from music_evals.benchmark.scores import read_scores
-from music_evals.benchmark.tables import markdown_report, plane_blocks
+from music_evals.benchmark.tables import facet_blocks, markdown_report, plane_block
 from music_evals.benchmark.tasks.preservation.pairs import CEILING, UNRELATED
 from music_evals.benchmark.tasks.preservation.plots import plane_figure, plane_svg
 from music_evals.benchmark.tasks.preservation.report import render_report
@@ -84,7 +84,7 @@ def test_the_front_is_of_who_did_something(results: dict[str, Any]) -> None:
     points = results["plane"]["systems"]
     assert [name for name, point in points.items() if point["front"]] == ["unsure", "bold"]
     assert order(results, results) == ["bold", "unsure", "beaten", "lazy", CEILING, UNRELATED]
-    assert [row.name for row in next(iter(plane_blocks(results))).rows] == order(results, results)
+    assert [row.name for row in plane_block(results).rows] == order(results, results)
     verdicts = {(test["system"], test["control"], test["axis"]): test["verdict"] for test in results["plane"]["tests"]}
     assert len(verdicts) == 4 * 2 * 2
     assert verdicts["lazy", CEILING, "success"] == verdicts["lazy", CEILING, "preservation"] == "not told apart"
@@ -127,7 +127,7 @@ def test_without_targets_nothing_changes() -> None:
     results, table = results_of(targets=False)
     assert "plane" not in results
     assert order(results, results)[:4] == list(SYSTEMS)[:4]
-    assert list(plane_blocks(results)) == []
+    assert "Success and preservation" not in [block.title for block in facet_blocks(results)]
     assert "Success over preservation" not in render_report(results, table)
 
 

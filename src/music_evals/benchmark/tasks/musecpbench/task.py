@@ -9,7 +9,7 @@ import contextlib
 import dataclasses
 import os
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Final, NamedTuple
 
@@ -18,7 +18,7 @@ from music_evals.benchmark.columns import dump_json
 from music_evals.benchmark.formats import plain
 from music_evals.benchmark.inputs import manifest_rows
 from music_evals.benchmark.run import Progress, load_task, run
-from music_evals.benchmark.tables import markdown_block, plane_blocks
+from music_evals.benchmark.tables import markdown_block, plane_block
 from music_evals.benchmark.task import Task
 from music_evals.benchmark.tasks.musecpbench import PRESERVED, RESULTS, TABLE
 from music_evals.benchmark.tasks.musecpbench.tables import markdown, study
@@ -248,7 +248,7 @@ class MuseCPBench(Task):
         results = plain(study(outcome.results, outcome.scores, infos, edits, about))
         files = {
             "study": write_atomically(out / RESULTS, f"{dump_json(results)}\n".encode()),
-            "table": write_atomically(out / TABLE, "\n".join([markdown(results), *_planes(outcome.results)]).encode()),
+            "table": write_atomically(out / TABLE, (markdown(results) + _plane(outcome.results)).encode()),
             "results": outcome.files["results"],
         }
         failures = [(name, left_out[name]) for name in about["refused"] if name not in infos]
@@ -260,10 +260,12 @@ MUSECPBENCH: Final = MuseCPBench()
 """The task."""
 
 
-def _planes(results: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the plane of the run of preservation as Markdown, where targets were named."""
-    for block in plane_blocks(results):
-        yield f"## {block.title}\n\n{block.caption}\n\n{markdown_block(block)}\n"
+def _plane(results: Mapping[str, Any]) -> str:
+    """Return the plane of the run of preservation as Markdown; nothing where no targets were named."""
+    if "plane" not in results:
+        return ""
+    block = plane_block(results)
+    return f"\n## {block.title}\n\n{block.caption}\n\n{markdown_block(block)}\n"
 
 
 def _edited(

@@ -181,13 +181,13 @@ def facets(score_table: ScoreTable, *, confidence: float = 0.95) -> dict[str, An
     intended = score_table.header.get("intended", ())
     others = [facet for facet in weights if facet not in intended]
     # the facets that were not meant to change, which count alike; NaN where one of them has no score
-    whole = held.whole(others)
+    whole = [held.whole(others)] if intended else []
     scores: dict[str, Any] = {}
     over_others: dict[str, Any] = {}
     for system in score_table.systems:
         if system not in CONTROLS:
             pairs = score_table.of(system)
-            cells = _cells(pairs, held, [*weights.values(), *([whole] if intended else [])], confidence)
+            cells = _cells(pairs, held, [*weights.values(), *whole], confidence)
             scores[system] = dict(zip(weights, cells, strict=False))
             over_others[system] = cells[-1]
     return {
@@ -227,11 +227,11 @@ def grade(score_table: ScoreTable, *, confidence: float = 0.95) -> dict[str, Pos
     if held is None:
         return {}
     whole = [held.whole(held.by_facet)]
+    scored = {system: score_table.scored(system) for system in score_table.compared}
+    sides = {name: Clustered(pairs.values(*held.scales), pairs.codes("group")) for name, pairs in scored.items()}
     return {
-        system: combined_positions(
-            _clustered(score_table.of(system), held), held.same, held.unrelated, whole, confidence=confidence
-        )[0]
-        for system in score_table.compared
+        system: combined_positions(own, held.same, held.unrelated, whole, confidence=confidence)[0]
+        for system, own in sides.items()
     }
 
 
@@ -284,16 +284,12 @@ def _barred(score_table: ScoreTable, same: ScoreTable, scales: Mapping[str, Metr
     return barred
 
 
-def _clustered(pairs: ScoreTable, held: Calibrated) -> Clustered:
-    readable = pairs.take(~pairs.failed)
-    return Clustered(readable.values(*held.scales), readable.codes("group"))
-
-
 def _cells(
     pairs: ScoreTable, held: Calibrated, weights: Sequence[npt.NDArray[np.float64]], confidence: float
 ) -> list[dict[str, Any]]:
     """Return scores, which share of the scores of their metrics has no value, and of how many pairs and groups."""
-    clustered = _clustered(pairs, held)
+    readable = pairs.take(~pairs.failed)
+    clustered = Clustered(readable.values(*held.scales), readable.codes("group"))
     positions = combined_positions(clustered, held.same, held.unrelated, np.array(weights), confidence=confidence)
     n_defined = np.count_nonzero(~np.isnan(clustered.values), axis=0)
     n_groups = len(np.unique(np.asarray(clustered.groups)))

@@ -80,11 +80,6 @@ class EditPair(Pair):
 
     targets: str = ""
 
-    @property
-    def conditions(self) -> Mapping[str, str]:
-        """What was asked: success depends on it."""
-        return {"targets": self.targets} if self.targets else {}
-
 
 class Columns(NamedTuple):
     """Which columns of a manifest or a dataset say what."""

@@ -52,8 +52,8 @@ class Edits(NamedTuple):
 
 
 def plane_of(score_table: ScoreTable, **options: Any) -> dict[str, Any]:
-    """Return the plane of a run, see `plane`; nothing without both controls, or where nothing was asked."""
-    held = calibrated(score_table) if SUCCESS in score_table.metrics else None
+    """Return the plane of a run with targets, see `plane`; nothing without both controls."""
+    held = calibrated(score_table)
     if held is None:
         return {}
     systems = {}

@@ -13,7 +13,7 @@ from music_evals.benchmark.tables import (
     blocks,
     details_text,
     facet_blocks,
-    plane_blocks,
+    plane_block,
     summary,
     text_table,
     without_value,
@@ -52,9 +52,13 @@ def text_report(results: Mapping[str, Any], *, published: bool = False) -> str:
     systems, about = compared_systems(results), summary(results, TEXT.name)
     alone = len(systems) == 1
     if alone:
-        parts = [about.replace("\n", "; "), _column(results, systems[0]), *map(text_table, plane_blocks(results))]
+        parts = [
+            about.replace("\n", "; "),
+            _column(results, systems[0]),
+            *([text_table(plane_block(results))] if "plane" in results else []),
+        ]
     else:
-        parts = [about, *map(text_table, [*blocks(results), *facet_blocks(results), *plane_blocks(results)])]
+        parts = [about, *map(text_table, [*blocks(results), *facet_blocks(results)])]
     by_facet = [facet_sentence(results, systems[0])] if alone and "facets" in results else []
     sentences = [*(by_facet or (preserved_sentence(results, name) for name in systems))]
     sentences += _remarks(results, published=published)

@@ -60,7 +60,7 @@ from music_evals.metrics.catalogue import (
 from music_evals.numerics import PACKAGES, n_cores
 from music_evals.options import option
 from music_evals.pipelines import preservation as pipeline
-from music_evals.pipelines.edit_success import features_for
+from music_evals.pipelines.edit_success import SUCCESS, features_for
 
 __all__ = ["AUDIO_PACKAGES", "PRESERVATION", "Outcome", "Preservation", "Settings", "describe_extractors"]
 
@@ -222,6 +222,7 @@ class Preservation(Task):
     title = "What the edits preserved"
     scales: ClassVar = {**PRESERVATION_METRICS, **RELEASE_SCORES, **AUXILIARY, **SUCCESS_SCORES}
     auxiliary: ClassVar = {**AUXILIARY, **SUCCESS_SCORES}
+    across = SUCCESS
     packages = (*PACKAGES, *AUDIO_PACKAGES)
     controls = CONTROLS
     controls_explained = (
@@ -246,7 +247,7 @@ class Preservation(Task):
             store = FeatureStore(Path(settings.features or scratch / "features").absolute())
             store.try_out()
             requests = {pair.targets for pair in pairs.pairs if isinstance(pair, EditPair)}
-            targets = {target for text in requests for target in targets_of(text)}
+            targets = {target for text in requests if text for target in targets_of(text)}
             if targets:
                 features = dict.fromkeys((*measures.features, *features_for(targets)))
                 measures = dataclasses.replace(measures, features=tuple(features))
@@ -304,7 +305,7 @@ class Preservation(Task):
         return facets(scores, confidence=confidence)
 
     def plane(self, scores: ScoreTable, **resampling: Any) -> Mapping[str, Any]:
-        """Place each system by success and preservation, where targets were named."""
+        """Place each system by success and preservation."""
         return plane_of(scores, **resampling)
 
     def published_scores(self, header: Mapping[str, Any]) -> dict[str, Any]:
