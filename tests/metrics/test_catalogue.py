@@ -29,6 +29,7 @@ from music_evals.metrics.catalogue import (
     RELEASE_SCORES,
     STYLE_SCORES,
     SUCCESS_SCORES,
+    TEXT_SCORES,
     Metric,
     metric_of,
 )
@@ -38,7 +39,7 @@ ROOT = Path(__file__).resolve().parents[2]
 CARDS, RESPONSES = ROOT / "metrics", ROOT / "benchmarks" / "preservation_validity" / "responses.csv"
 BLOCKS = (
     INPAINTING_METRICS, INPAINTING_EXTENSIONS, LIKELIHOODS, PRESERVATION_METRICS, RELEASE_SCORES, AUXILIARY,
-    SUCCESS_SCORES,
+    SUCCESS_SCORES, TEXT_SCORES,
     LYRIC_SCORES, LYRIC_CONTENT, DESCRIPTION_SCORES, CELL_SCORES, HIDDEN_CELL_SCORES, STYLE_SCORES, MELODY_SCORES,
     EFFORT_RATIOS, EDITING_SCORES)  # fmt: skip
 MEASURED = [name for name, metric in CATALOGUE.items() if not math.isnan(metric.chance)]
