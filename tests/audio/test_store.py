@@ -13,6 +13,7 @@ import pytest
 
 from music_evals.annotations import (
     FEATURES,
+    BandFrames,
     Beats,
     Chords,
     Chroma,
@@ -40,6 +41,7 @@ VALUES = {
     "structure": StructureFrames(np.ones((5, 4)), 0.25),
     "contour": Chroma(np.arange(24).reshape(12, 2) / 24, 0.1),
     "timbre": TimbreFrames(np.ones((36, 2), np.float32), 512 / 22050),
+    "bands": BandFrames(np.ones((192, 2), np.float32), 2048 / 22050),
 }
 EMPTY = {
     "beats": Beats(np.zeros(0)),

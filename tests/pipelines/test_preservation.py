@@ -531,6 +531,14 @@ def test_silent_and_short_recordings_are_undefined(wav: Callable[..., str]) -> N
     assert reasons[1] == "estimate: shorter than 2 s"
 
 
+def test_an_edit_that_falls_silent_has_another_timbre(wav: Callable[..., str]) -> None:
+    silence, whole = wav("silence.wav", np.zeros(4 * 22050)), wav("whole.wav", sound())
+    result = evaluate_preservation([whole, silence], [silence, whole], metrics=["timbre"], per_item=True)
+    first, second = (item["timbre_similarity"] for item in result["per_item"])
+    assert first == 0
+    assert np.isnan(second)
+
+
 def test_the_level_stays_as_it_is_for_the_official_code() -> None:
     assert Settings.of(metrics=HARMONY, variant="official").audio_policy == AudioPolicy(peak_normalise=False)
     assert Settings.of(metrics=HARMONY).audio_policy == AudioPolicy()

@@ -263,7 +263,7 @@ def test_structure_shows_what_returns() -> None:
 def test_short_pieces_have_no_form() -> None:
     found = score_features(block_chords(*CADENCE))
     short = "shorter than 10 s"
-    heard = dict.fromkeys(("contour", "timbre"), "of recordings only")
+    heard = dict.fromkeys(("contour", "timbre", "bands"), "of recordings only")
     assert dict(found.undefined) == {"segments": short, "structure": short, **heard}
     assert found.duration_sec == pytest.approx(8.0)
 

@@ -72,9 +72,9 @@ class Metric:
         and texts.
     chance
         Mean over pairs of unrelated pieces with the default extractors: the held-out half of `known_edits`, both
-        renderers (``benchmarks/preservation_validity/responses.csv``). A guide and no constant: of scores with a
-        later definition it is that of the first one, as long as the table is. NaN where it was not measured or says
-        nothing.
+        renderers (responses.csv, of timbre timbre.csv in ``benchmarks/preservation_validity``). A guide and no
+        constant: of scores with a later definition it is that of the first one, as long as the table is. NaN where it
+        was not measured or says nothing.
     definition
         Version of its formula and its extractors, counted up where a version of this package changes what the
         score means: results of another definition are labelled, and never ranked together. The authors' variants

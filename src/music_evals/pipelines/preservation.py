@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from music_evals.annotations import Beats, Chords, Chroma, F0Track, Features, Melody, Score
+from music_evals.annotations import BandFrames, Beats, Chords, Chroma, F0Track, Features, Melody, Score
 from music_evals.audio.io import SAMPLE_RATE, Audio, AudioPolicy
 from music_evals.audio.spectra import HOP_LENGTH
 from music_evals.audio.store import FeatureStore
@@ -400,6 +400,7 @@ _NOTHING: Final[Mapping[str, Any]] = MappingProxyType(
         "contour": Chroma(np.zeros((12, 1), np.float32), 0.1),
         "f0": F0Track(np.zeros(1), np.zeros(1)),
         "melody": Melody(np.zeros((0, 2)), np.zeros(0)),
+        "bands": BandFrames(np.zeros((192, 0)), 0.1),
     }
 )
 """Features of silent music. It has no key, no sections and no form."""
