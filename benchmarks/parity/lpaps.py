@@ -62,8 +62,9 @@ def measure(checkout: Path, recorder: Recorder) -> None:
 
 def _sound(seed: int) -> npt.NDArray[np.float32]:
     rng, seconds = np.random.default_rng(seed), np.arange(RATE * SECONDS) / RATE
-    tones = sum(np.sin(2 * np.pi * pitch * seconds) for pitch in rng.uniform(80, 4000, 6))
-    return (0.1 * tones + 0.01 * rng.standard_normal(len(seconds))).astype(np.float32)
+    tones = np.sin(2 * np.pi * rng.uniform(80, 4000, 6)[:, None] * seconds).sum(axis=0)
+    samples: npt.NDArray[np.float32] = (0.1 * tones + 0.01 * rng.standard_normal(len(seconds))).astype(np.float32)
+    return samples
 
 
 @contextlib.contextmanager
@@ -119,7 +120,7 @@ def _their_distance(module: Any, network: Any) -> Any:
     torch.nn.Module.__init__(clap)
     clap.enable_fusion, clap.model_sample_rate, clap.requires_grad = False, RATE, False
     network.enable_fusion = False
-    whole = torch.nn.Module()
+    whole: Any = torch.nn.Module()
     whole.model, whole.enable_fusion, whole.model_cfg = torch.nn.Module(), False, {"audio_cfg": {}}
     whole.model.audio_branch = network
     clap.model = whole
