@@ -205,7 +205,7 @@ def test_card_names_every_key_and_option(folder: Path) -> None:
 
 @of_each_edit_metric
 def test_the_card_tells_its_validity(name: str) -> None:
-    """A benchmark writes between the marks: of renders, then of real recordings; of timbre and swing, one of their own."""
+    """Benchmarks write between the marks: of timbre and swing their own, of renders, then of real recordings."""
     text = section(card_of(ROOT / "metrics" / name)[1], "Validity")
     places = re.findall(r"^<!-- (\w+) -->\n(.+?)^<!-- /(\w+) -->$", text, re.MULTILINE | re.DOTALL)
     own = [(mark, mark) for mark in [{"timbre_similarity": "timbre", "swing_ratio": "swing"}.get(name)] if mark]
