@@ -81,12 +81,3 @@ def test_timbre_falls_by_degree() -> None:
         strengths = sorted(int(name.split()[1]) for name in means.index if name.startswith(edit))
         falling = [means[f"{edit} {strength}"] for strength in strengths]
         assert all(after <= before + 0.001 for before, after in itertools.pairwise(falling))
-
-
-def test_the_tables_of_timbre_are_those_of_the_committed_scores(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.syspath_prepend(str(FOLDER))
-    import timbre
-
-    rows = pd.read_csv(FOLDER / "timbre.csv")
-    for place in (FOLDER / "README.md", FOLDER.parents[1] / "metrics" / "timbre_similarity" / "README.md"):
-        assert timbre.edits_table(rows) in place.read_text(encoding="utf-8"), "run timbre.py --write"
