@@ -26,16 +26,9 @@ from music_evals.symbolic.filters import FilterReport, apply_filters, make_filte
 from music_evals.symbolic.notation import abc_fields, split_abc
 
 __all__ = [
-    "CONFIG",
-    "FILTERS",
-    "Corpus",
-    "CorpusSettings",
-    "FilteredPieces",
-    "build_corpus",
-    "check_out",
-    "corpus_card",
+    "CONFIG", "FILTERS", "Corpus", "CorpusSettings", "FilteredPieces", "build_corpus", "check_out", "corpus_card",
     "filtered_pieces",
-]
+]  # fmt: skip
 
 CONFIG = "default"
 FILTERS = "non_empty,unique"

@@ -35,19 +35,9 @@ import numpy.typing as npt
 from music_evals.annotations import HOLD, MUSIB_LAYOUT, Tokens
 
 __all__ = [
-    "AGREEING_BEATS",
-    "ANY_OFFSET",
-    "BAR_LINES",
-    "INCIPIT_INTERVALS",
-    "OVERLAP",
-    "OVERLAP_ANYWHERE",
-    "find_families",
-    "incipit_families",
-    "link",
-    "overlap",
-    "pair_overlaps",
-    "skeleton",
-]
+    "AGREEING_BEATS", "ANY_OFFSET", "BAR_LINES", "INCIPIT_INTERVALS", "OVERLAP", "OVERLAP_ANYWHERE", "find_families",
+    "incipit_families", "link", "overlap", "pair_overlaps", "skeleton",
+]  # fmt: skip
 
 AGREEING_BEATS = 12
 OVERLAP = 0.3

@@ -20,15 +20,9 @@ from music_evals.protocols import PREPARED_DATASETS, prepared_place
 from music_evals.repositories import DATASETS, find_repository
 
 __all__ = [
-    "build_script",
-    "facts_of",
-    "file_rows",
-    "flat_features",
-    "load_split",
-    "parquet_bytes",
-    "rows_sha256",
+    "build_script", "facts_of", "file_rows", "flat_features", "load_split", "parquet_bytes", "rows_sha256",
     "write_dataset",
-]
+]  # fmt: skip
 
 
 @contextlib.contextmanager

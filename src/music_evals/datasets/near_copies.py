@@ -27,14 +27,8 @@ from music_evals.errors import InvalidInputError
 from music_evals.protocols import NEAR_COPY
 
 __all__ = [
-    "NEAR",
-    "Passages",
-    "most_equal",
-    "near_train",
-    "quarter_skeletons",
-    "repeats_in_context",
-    "training_passages",
-]
+    "NEAR", "Passages", "most_equal", "near_train", "quarter_skeletons", "repeats_in_context", "training_passages",
+]  # fmt: skip
 
 NEAR = NEAR_COPY
 """From this share of equal quarters on, a passage is called a near copy: 14 of 16."""

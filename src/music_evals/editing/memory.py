@@ -9,14 +9,8 @@ from typing import Any, Final, NamedTuple
 from music_evals.errors import NotEnoughMemoryError
 
 __all__ = [
-    "MemoryPlan",
-    "audioldm2_bytes",
-    "check_stored",
-    "codec_bytes",
-    "free_bytes",
-    "musicgen_bytes",
-    "weight_bytes",
-]
+    "MemoryPlan", "audioldm2_bytes", "check_stored", "codec_bytes", "free_bytes", "musicgen_bytes", "weight_bytes",
+]  # fmt: skip
 
 GIB: Final = 2**30
 

@@ -37,15 +37,8 @@ from music_evals.errors import UnknownNameError
 from music_evals.protocols.settings import check_parameters
 
 __all__ = [
-    "SENTENCES",
-    "VARIANTS",
-    "MusicMagus",
-    "ddim_step",
-    "direction",
-    "invert_ddim",
-    "regularised",
-    "sentences_about",
-]
+    "SENTENCES", "VARIANTS", "MusicMagus", "ddim_step", "direction", "invert_ddim", "regularised", "sentences_about",
+]  # fmt: skip
 
 SYSTEMS = {"musicmagus": "MusicMagus"}
 

@@ -16,20 +16,9 @@ from music_evals.annotations import DRUMS, NOTE_DTYPE, Score
 from music_evals.symbolic.notes import make_notes, moved_changes
 
 __all__ = [
-    "BAR",
-    "BOS",
-    "FIRST_DURATION",
-    "FIRST_PITCH",
-    "FIRST_POSITION",
-    "PAD",
-    "STEPS_PER_BAR",
-    "VOCABULARY",
-    "Encoded",
-    "allowed",
-    "decode",
-    "encode",
-    "kinds",
-]
+    "BAR", "BOS", "FIRST_DURATION", "FIRST_PITCH", "FIRST_POSITION", "PAD", "STEPS_PER_BAR", "VOCABULARY", "Encoded",
+    "allowed", "decode", "encode", "kinds",
+]  # fmt: skip
 
 LICENCE: Final = "CC-BY-NC-SA-4.0"
 PUBLISHED_AT: Final = "github.com/ta603/RefinPaint, folder checkpoints"

@@ -10,12 +10,6 @@ from music_evals.leaderboard.records import ResultRecord
 from music_evals.leaderboard.tables import build_leaderboard
 
 __all__ = [
-    "Added",
-    "ResultRecord",
-    "add_to_board",
-    "build_leaderboard",
-    "keep_tables",
-    "load_leaderboard",
-    "read_board",
+    "Added", "ResultRecord", "add_to_board", "build_leaderboard", "keep_tables", "load_leaderboard", "read_board",
     "write_leaderboard",
-]
+]  # fmt: skip

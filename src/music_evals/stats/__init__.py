@@ -7,18 +7,7 @@ from music_evals.stats.paired import PairedTest, paired_mean_test, paired_mean_t
 from music_evals.stats.resampling import bootstrap_divergence, null_divergence, null_divergences
 
 __all__ = [
-    "Correlation",
-    "Interval",
-    "PairedTest",
-    "benjamini_hochberg",
-    "bootstrap_divergence",
-    "correlation",
-    "holm",
-    "mean_interval",
-    "mean_intervals",
-    "null_divergence",
-    "null_divergences",
-    "paired_mean_test",
-    "paired_mean_tests",
+    "Correlation", "Interval", "PairedTest", "benjamini_hochberg", "bootstrap_divergence", "correlation", "holm",
+    "mean_interval", "mean_intervals", "null_divergence", "null_divergences", "paired_mean_test", "paired_mean_tests",
     "swap_test_divergence",
-]
+]  # fmt: skip

@@ -42,14 +42,8 @@ from music_evals.stats.discrimination import auc
 from music_evals.stats.intervals import NO_SPREAD, Interval, check_confidence, student
 
 __all__ = [
-    "LEAST_AUC",
-    "LEAST_VALUES",
-    "Clustered",
-    "Position",
-    "combined_positions",
-    "mean_intervals_of_pairs",
-    "separation",
-]
+    "LEAST_AUC", "LEAST_VALUES", "Clustered", "Position", "combined_positions", "mean_intervals_of_pairs", "separation",
+]  # fmt: skip
 
 LEAST_AUC = 0.75
 """Below this a metric does not tell its controls apart: in one comparison of four it takes one for the other."""

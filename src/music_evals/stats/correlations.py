@@ -25,14 +25,9 @@ from music_evals.stats.clusters import Floats, check_groups
 from music_evals.stats.intervals import check_confidence, student
 
 __all__ = [
-    "Correlation",
-    "adjusted_correlation",
-    "correlation",
-    "fisher_interval",
-    "jackknife_interval",
-    "mean_test",
+    "Correlation", "adjusted_correlation", "correlation", "fisher_interval", "jackknife_interval", "mean_test",
     "p_of_correlation",
-]
+]  # fmt: skip
 
 
 class Correlation(NamedTuple):

@@ -46,27 +46,11 @@ from music_evals.errors import InvalidInputError
 from music_evals.stats.clusters import Floats, Integers, check_count, check_groups
 
 __all__ = [
-    "MANY_CLUSTERS",
-    "RARE_DIFFERENCES",
-    "SIMULATED_COVERAGE",
-    "UNEQUAL_COVERAGE",
-    "UNEQUAL_SHARE",
-    "Interval",
-    "Range",
-    "SimulatedCoverage",
-    "check_confidence",
-    "check_seed",
-    "effective_clusters",
-    "interval_of_totals",
-    "intervals_of_rows",
-    "mean_interval",
-    "mean_intervals",
-    "rare_differences",
-    "simulated_coverage",
-    "student",
-    "sums_of_clusters",
-    "weights_of_clusters",
-]
+    "MANY_CLUSTERS", "RARE_DIFFERENCES", "SIMULATED_COVERAGE", "UNEQUAL_COVERAGE", "UNEQUAL_SHARE", "Interval", "Range",
+    "SimulatedCoverage", "check_confidence", "check_seed", "effective_clusters", "interval_of_totals",
+    "intervals_of_rows", "mean_interval", "mean_intervals", "rare_differences", "simulated_coverage", "student",
+    "sums_of_clusters", "weights_of_clusters",
+]  # fmt: skip
 
 Range = tuple[float, float]
 """Least and largest value."""

@@ -43,31 +43,11 @@ if TYPE_CHECKING:
     from music_evals.ui.words import Words
 
 __all__ = [
-    "REMOVAL",
-    "RETENTION_SEC",
-    "Progress",
-    "add_examples",
-    "code_panel",
-    "download_button",
-    "downloads_panel",
-    "edits_of",
-    "follow",
-    "forget_when",
-    "friendly",
-    "keep_file",
-    "language_switch",
-    "launch",
-    "no_progress",
-    "on_click",
-    "privacy",
-    "receipt_html",
-    "say_error",
-    "serve",
-    "space",
-    "temporary_folder",
-    "with_progress",
+    "REMOVAL", "RETENTION_SEC", "Progress", "add_examples", "code_panel", "download_button", "downloads_panel",
+    "edits_of", "follow", "forget_when", "friendly", "keep_file", "language_switch", "launch", "no_progress",
+    "on_click", "privacy", "receipt_html", "say_error", "serve", "space", "temporary_folder", "with_progress",
     "write_downloads",
-]
+]  # fmt: skip
 
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")

@@ -27,21 +27,10 @@ if TYPE_CHECKING:
     from music_evals.audio.io import Audio, AudioPolicy
 
 __all__ = [
-    "MAX_CHANNELS",
-    "MAX_RECORDING_BYTES",
-    "MAX_RECORDING_SAMPLES",
-    "MAX_RECORDING_SEC",
-    "MAX_UPLOAD_BYTES",
-    "MEMORY_BYTES",
-    "RECORDING_TIMEOUT_SEC",
-    "RECORDING_TYPES",
-    "SCORE_TYPES",
-    "TIMEOUT_SEC",
-    "check_upload",
-    "load_recording",
-    "load_score",
-    "trusted_sources",
-]
+    "MAX_CHANNELS", "MAX_RECORDING_BYTES", "MAX_RECORDING_SAMPLES", "MAX_RECORDING_SEC", "MAX_UPLOAD_BYTES",
+    "MEMORY_BYTES", "RECORDING_TIMEOUT_SEC", "RECORDING_TYPES", "SCORE_TYPES", "TIMEOUT_SEC", "check_upload",
+    "load_recording", "load_score", "trusted_sources",
+]  # fmt: skip
 
 MAX_UPLOAD_BYTES = 2**20  # sixteen measures of one voice take a few hundred bytes of MIDI, and 20 kB of MusicXML
 MAX_RECORDING_BYTES = 64 * 2**20  # six minutes of stereo at CD quality

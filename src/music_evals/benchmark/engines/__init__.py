@@ -18,19 +18,9 @@ from music_evals.benchmark.engines.process import THREADS
 from music_evals.benchmark.engines.units import Answered, Answers, Failed, Unit, Work, answer, serial
 
 __all__ = [
-    "ENGINES",
-    "THREADS",
-    "Answered",
-    "Answers",
-    "Failed",
-    "Unit",
-    "Work",
-    "answer",
-    "check_address",
-    "local",
-    "on_ray",
+    "ENGINES", "THREADS", "Answered", "Answers", "Failed", "Unit", "Work", "answer", "check_address", "local", "on_ray",
     "serial",
-]
+]  # fmt: skip
 
 ENGINES = {"serial": serial, "local": local, "ray": on_ray}
 """Name -> function that takes units, a work and ``workers``, and yields `Answered`."""

@@ -40,16 +40,9 @@ from music_evals.files import Store, cache_folder
 from music_evals.symbolic.notation import abc_fields, split_abc
 
 __all__ = [
-    "CLEARED",
-    "StoredSplits",
-    "build_folk_rnn",
-    "build_music21",
-    "measure_leakage",
-    "place_of",
-    "prepare",
-    "rebuild",
+    "CLEARED", "StoredSplits", "build_folk_rnn", "build_music21", "measure_leakage", "place_of", "prepare", "rebuild",
     "stored_splits",
-]
+]  # fmt: skip
 
 PREPARED = {"music21_folk": "prepare", "small": "prepare", "folk_rnn": "prepare", "folk_rnn_small": "prepare"}
 

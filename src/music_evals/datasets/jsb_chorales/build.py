@@ -35,17 +35,9 @@ from music_evals.errors import InvalidInputError, UnknownNameError
 from music_evals.symbolic.measures import count_musib_measures
 
 __all__ = [
-    "CONFIGS",
-    "SPLITS",
-    "SongFact",
-    "build_config",
-    "count_notated_measures",
-    "features",
-    "is_strict",
-    "musib_songs",
-    "song_rows",
-    "training_content",
-]
+    "CONFIGS", "SPLITS", "SongFact", "build_config", "count_notated_measures", "features", "is_strict", "musib_songs",
+    "song_rows", "training_content",
+]  # fmt: skip
 
 CONFIGS = ("musib", "musib_official", "strict_4_4")
 SPLITS = ("train", "validation", "test")

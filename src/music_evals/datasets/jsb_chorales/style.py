@@ -20,19 +20,9 @@ from music_evals.datasets.style_pieces import SHARES, PieceFacts, row_of, split_
 from music_evals.errors import InvalidInputError
 
 __all__ = [
-    "STYLE_CONFIGS",
-    "content_key",
-    "four_voices",
-    "has_four_voices",
-    "official_splits",
-    "official_style_splits",
-    "page_signatures",
-    "style_configs",
-    "style_counts",
-    "style_row",
-    "style_splits",
-    "tune_families",
-]
+    "STYLE_CONFIGS", "content_key", "four_voices", "has_four_voices", "official_splits", "official_style_splits",
+    "page_signatures", "style_configs", "style_counts", "style_row", "style_splits", "tune_families",
+]  # fmt: skip
 
 STYLE_CONFIGS = ("style", "style_official")
 """Configs of whole chorales; those of windows are `build.CONFIGS`."""

@@ -39,22 +39,9 @@ from music_evals.symbolic.midi import read_midi, write_midi
 from music_evals.yaml_files import packaged_yaml
 
 __all__ = [
-    "SMALL_EDITS",
-    "SMALL_PIECES",
-    "Edit",
-    "annotations",
-    "build_configs",
-    "chroma",
-    "compose_piece",
-    "features",
-    "iter_edits",
-    "left_out",
-    "load_rows",
-    "render",
-    "render_pair",
-    "row_of",
-    "score",
-]
+    "SMALL_EDITS", "SMALL_PIECES", "Edit", "annotations", "build_configs", "chroma", "compose_piece", "features",
+    "iter_edits", "left_out", "load_rows", "render", "render_pair", "row_of", "score",
+]  # fmt: skip
 
 RENDERED = {"known_edits": "render_pair"}
 

@@ -27,19 +27,9 @@ from music_evals.files import write_atomically
 from music_evals.symbolic.midi import read_midi, write_midi
 
 __all__ = [
-    "BARS",
-    "CONFIDENCES",
-    "CONFIGS",
-    "MOST_NOTES",
-    "N_BARS",
-    "N_PIECES",
-    "attach",
-    "build_config",
-    "features",
-    "unsuitable",
-    "write_sources",
-    "write_stand_in",
-]
+    "BARS", "CONFIDENCES", "CONFIGS", "MOST_NOTES", "N_BARS", "N_PIECES", "attach", "build_config", "features",
+    "unsuitable", "write_sources", "write_stand_in",
+]  # fmt: skip
 
 CONFIGS: Final = ("lakh", "stand_in")
 """Names of the configs; `stand_in` is our own."""
