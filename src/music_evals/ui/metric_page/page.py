@@ -153,48 +153,32 @@ def _add(source: Source) -> Input:
     return Input(source.score, fields, button, cancel, source.example)
 
 
+_BOTH_FILES = [
+    _file("Original", "reference", RECORDING_TYPES + SCORE_TYPES),
+    _file("Edited", "prediction", RECORDING_TYPES + SCORE_TYPES),
+]
+
 _SOURCES: dict[str, tuple[Source, ...]] = {
-    "edits": (
-        Source(
-            inputs.score_edit,
-            "judge_edit",
-            "Two recordings of at most six minutes, or two scores: the original, and what became of it. The example is "
-            "a tune of Beethoven in C major at 120 quarters a minute; the edit moved it up a whole tone, slowed it to "
-            "108 and turned the third phrase of the melody backwards.",
-            [
-                [
-                    _file("Original", "reference", RECORDING_TYPES + SCORE_TYPES),
-                    _file("Edited", "prediction", RECORDING_TYPES + SCORE_TYPES),
-                ],
-                [_VARIANT],
-            ],
-            lambda: (*inputs.example_pair(frame.temporary_folder()), VARIANTS[0]),
-            is_slow=True,
-        ),
-    ),
-    "targets": (
-        Source(
-            inputs.score_request,
-            "judge_request",
-            "The original, what became of it, and what was asked for. The example is a tune of Beethoven in C major; "
-            "the edit moved it up a whole tone and slowed it to 108 quarters a minute, a tenth.",
-            [
-                [
-                    _file("Original", "reference", RECORDING_TYPES + SCORE_TYPES),
-                    _file("Edited", "prediction", RECORDING_TYPES + SCORE_TYPES),
-                ],
-                [_text("Targets, such as tempo=1.2x; key=A minor", "targets", 2)],
-            ],
-            lambda: (*inputs.example_pair(frame.temporary_folder()), inputs.EXAMPLE_TARGETS),
-            is_slow=True,
-        ),
-    ),
+    "edits": (Source(
+        inputs.score_edit, "judge_edit",
+        "Two recordings of at most six minutes, or two scores: the original, and what became of it. The example is "
+        "a tune of Beethoven in C major at 120 quarters a minute; the edit moved it up a whole tone, slowed it to "
+        "108 and turned the third phrase of the melody backwards.",
+        [_BOTH_FILES, [_VARIANT]],
+        lambda: (*inputs.example_pair(frame.temporary_folder()), VARIANTS[0]), is_slow=True,
+    ),),
+    "targets": (Source(
+        inputs.score_request, "judge_request",
+        "The original, what became of it, and what was asked for. The example is a tune of Beethoven in C major; "
+        "the edit moved it up a whole tone and slowed it to 108 quarters a minute, a tenth.",
+        [_BOTH_FILES, [_text("Targets, such as tempo=1.2x; key=A minor", "targets", 2)]],
+        lambda: (*inputs.example_pair(frame.temporary_folder()), inputs.EXAMPLE_TARGETS), is_slow=True,
+    ),),
     "captions": (),
     "nearness": (),
     "contexts": (
         Source(
-            inputs.score_tokens,
-            "judge_tokens",
+            inputs.score_tokens, "judge_tokens",
             "0..127 is the onset of that pitch, 128 a hold, 129 a rest; 24 steps a measure; `128*23` repeats. In the "
             "example the true middle has twelve notes. The prediction writes F for E in the second measure, and one "
             "long note for the third.",
@@ -203,100 +187,74 @@ _SOURCES: dict[str, tuple[Source, ...]] = {
                 [_text("Prediction: 96 or 384 tokens", "prediction_tokens", 4)],
                 [_VARIANT],
             ],
-            lambda: (inputs.EXAMPLE_REFERENCE, inputs.EXAMPLE_PREDICTION, VARIANTS[0]),
-            tab="Tokens",
+            lambda: (inputs.EXAMPLE_REFERENCE, inputs.EXAMPLE_PREDICTION, VARIANTS[0]), tab="Tokens",
         ),
         Source(
-            inputs.score_files,
-            "judge_files",
+            inputs.score_files, "judge_files",
             "One voice, 16 measures of four quarters; a prediction may be the four measures of the middle.",
             [[_file("Reference: the whole true context", "reference"), _file("Prediction", "prediction")], [_VARIANT]],
             tab="Files",
         ),
     ),
-    "rolls": (
-        Source(
-            inputs.score_rolls,
-            "judge_rolls",
-            "Two scores, all voices merged on a grid of 32nd notes: the truth and the prediction. Probabilities go "
-            "through Python. The example is a tune of Beethoven, and the same with the third phrase of the melody "
-            "backwards.",
-            [[_file("True piece", "reference"), _file("Predicted piece", "prediction")]],
-            lambda: inputs.example_rolls(frame.temporary_folder()),
-        ),
-    ),
-    "numbers": (
-        Source(
-            inputs.score_numbers,
-            "judge_numbers",
-            "In the example two predictions of three steps have a mean of 3.0 / 6 = 0.5 nats a step.",
-            [[_text("One row a prediction, one number a step", "numbers", 6)]],
-            lambda: (inputs.EXAMPLE_NUMBERS,),
-        ),
-    ),
-    "lyrics": (
-        Source(
-            inputs.score_lyrics,
-            "judge_lyrics",
-            "A pattern has headers such as (verse); `c` is a character, `R` the last one of a rhyming line. The "
-            "example is a poem of Li Bai as a language model may write it: its third line is too long, and its fourth "
-            "does not rhyme.",
+    "rolls": (Source(
+        inputs.score_rolls, "judge_rolls",
+        "Two scores, all voices merged on a grid of 32nd notes: the truth and the prediction. Probabilities go "
+        "through Python. The example is a tune of Beethoven, and the same with the third phrase of the melody "
+        "backwards.",
+        [[_file("True piece", "reference"), _file("Predicted piece", "prediction")]],
+        lambda: inputs.example_rolls(frame.temporary_folder()),
+    ),),
+    "numbers": (Source(
+        inputs.score_numbers, "judge_numbers",
+        "In the example two predictions of three steps have a mean of 3.0 / 6 = 0.5 nats a step.",
+        [[_text("One row a prediction, one number a step", "numbers", 6)]],
+        lambda: (inputs.EXAMPLE_NUMBERS,),
+    ),),
+    "lyrics": (Source(
+        inputs.score_lyrics, "judge_lyrics",
+        "A pattern has headers such as (verse); `c` is a character, `R` the last one of a rhyming line. The "
+        "example is a poem of Li Bai as a language model may write it: its third line is too long, and its fourth "
+        "does not rhyme.",
+        [
+            [_text("Generated lyrics", "lyrics", 12), _text("Pattern that was asked for", "pattern", 12)],
             [
-                [_text("Generated lyrics", "lyrics", 12), _text("Pattern that was asked for", "pattern", 12)],
-                [
-                    _choice("Variant", ("official", "corrected", "paper")),
-                    _choice("How rhymes are found", ("official", "line", "char")),
-                    ("Checkbox", {"value": True, "label": "Read the text as language models write it"}),
-                ],
+                _choice("Variant", ("official", "corrected", "paper")),
+                _choice("How rhymes are found", ("official", "line", "char")),
+                ("Checkbox", {"value": True, "label": "Read the text as language models write it"}),
             ],
-            lambda: (inputs.EXAMPLE_LYRICS, inputs.EXAMPLE_PATTERN, "official", "official", True),
-        ),
-    ),
-    "tags": (
-        Source(
-            inputs.score_tags,
-            "judge_tags",
-            "Tags between commas. "
-            + _SPELLING.format("tags", "In the example one tag of three is on both sides, and one holds another. "),
-            [
-                [_text("Generated tags", "generated_tags", 3), _text("Reference tags", "reference_tags", 3)],
-                [_choice("Encoder", [CHAR_NGRAMS]), _choice("Aggregation", AGGREGATIONS)],
-            ],
-            lambda: (*inputs.EXAMPLE_TAGS, CHAR_NGRAMS, AGGREGATIONS[0]),
-        ),
-    ),
-    "words": (
-        Source(
-            inputs.score_words,
-            "judge_words",
-            "Lyrics with headers such as (verse), and lyrics of people to compare them with. In the example a line "
-            "comes twice in a section: four of its eight bigrams are distinct.",
-            [[_text("Generated lyrics", "words", 10), _text("Lyrics of people", "people", 10)]],
-            lambda: inputs.EXAMPLE_WORDS,
-        ),
-    ),
-    "themes": (
-        Source(
-            inputs.score_themes,
-            "judge_themes",
-            "Lyrics, and the theme or prompt that they were written for. " + _SPELLING.format("texts", ""),
-            [
-                [_text("Generated lyrics", "words", 10), _text("Theme", "theme", 10)],
-                [_choice("Encoder", [CHAR_NGRAMS])],
-            ],
-            lambda: (*inputs.EXAMPLE_THEME, CHAR_NGRAMS),
-        ),
-    ),
-    "study": (
-        Source(
-            inputs.score_study,
-            "judge_study",
-            "A table of edits as CSV, with the columns of its samples; the card says what they are. In the example two "
-            "editors repair four pieces of a new model and of an old one. It stays on this page for as long as it is "
-            "open.",
-            [[_text("Edits, one row each", "edits_table", 10)]],
-            lambda: (inputs.EXAMPLE_STUDY,),
-        ),
-    ),
-}
+        ],
+        lambda: (inputs.EXAMPLE_LYRICS, inputs.EXAMPLE_PATTERN, "official", "official", True),
+    ),),
+    "tags": (Source(
+        inputs.score_tags, "judge_tags",
+        "Tags between commas. "
+        + _SPELLING.format("tags", "In the example one tag of three is on both sides, and one holds another. "),
+        [
+            [_text("Generated tags", "generated_tags", 3), _text("Reference tags", "reference_tags", 3)],
+            [_choice("Encoder", [CHAR_NGRAMS]), _choice("Aggregation", AGGREGATIONS)],
+        ],
+        lambda: (*inputs.EXAMPLE_TAGS, CHAR_NGRAMS, AGGREGATIONS[0]),
+    ),),
+    "words": (Source(
+        inputs.score_words, "judge_words",
+        "Lyrics with headers such as (verse), and lyrics of people to compare them with. In the example a line "
+        "comes twice in a section: four of its eight bigrams are distinct.",
+        [[_text("Generated lyrics", "words", 10), _text("Lyrics of people", "people", 10)]],
+        lambda: inputs.EXAMPLE_WORDS,
+    ),),
+    "themes": (Source(
+        inputs.score_themes, "judge_themes",
+        "Lyrics, and the theme or prompt that they were written for. " + _SPELLING.format("texts", ""),
+        [[_text("Generated lyrics", "words", 10), _text("Theme", "theme", 10)], [_choice("Encoder", [CHAR_NGRAMS])]],
+        lambda: (*inputs.EXAMPLE_THEME, CHAR_NGRAMS),
+    ),),
+    "study": (Source(
+        inputs.score_study, "judge_study",
+        "A table of edits as CSV, with the columns of its samples; the card says what they are. In the example two "
+        "editors repair four pieces of a new model and of an old one. It stays on this page for as long as it is "
+        "open.",
+        [[_text("Edits, one row each", "edits_table", 10)]],
+        lambda: (inputs.EXAMPLE_STUDY,),
+    ),),
+}  # fmt: skip
 """What the modules score (`hf.module.Module.kind`) -> how it is given."""
