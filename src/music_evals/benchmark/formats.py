@@ -132,12 +132,12 @@ def counted(n: int, plural: str) -> str:
     return f"{n} {plural.removesuffix('s') if n == 1 else plural}"
 
 
-def align(lines: Sequence[Sequence[str]]) -> str:
-    """Lay rows of cells out in columns, the first to the left and the others to the right."""
+def align(lines: Sequence[Sequence[str]], *, n_left: int = 1, gap: str = "  ") -> str:
+    """Lay rows of cells out in columns, the first ones to the left and the others to the right."""
     widths = [max(len(row[column]) for row in lines) for column in range(len(lines[0]))]
     return "\n".join(
-        "  ".join(
-            cell.rjust(width) if column else cell.ljust(width)
+        gap.join(
+            cell.ljust(width) if column < n_left else cell.rjust(width)
             for column, (cell, width) in enumerate(zip(row, widths, strict=True))
         ).rstrip()
         for row in lines

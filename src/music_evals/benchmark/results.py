@@ -120,21 +120,14 @@ def build_results(
         **{key: value for key, value in scores.header.items() if key != "kind"},
         "kernels": list(dict.fromkeys([*scores.matrix.kernels, *(validation.matrix.kernels if validation else ())])),
         "wording": _wording(task, scores, systems, views, parts),
-        "intervals": {
-            "confidence": confidence,
-            "n_resamples": n_resamples,
-            "seed": seed,
-            "clusters": task.groups.removesuffix("s"),
-        },
+        "intervals": {**resampling._asdict(), "clusters": task.groups.removesuffix("s")},
         "scales": {
             name: _scale(scale, scores.header, is_auxiliary=name in task.auxiliary) for name, scale in scales.items()
         },
         "systems": systems,
         **(ranked if task.ranked_by else {}),
         **({"tables": tables} if views else aggregate.table_of_scores(scores, task, best, resampling)),
-        **({"parts": parts} if parts else {}),
-        **({"facets": facets} if facets else {}),
-        **({"plane": plane} if plane else {}),
+        **{key: held for key, held in {"parts": parts, "facets": facets, "plane": plane}.items() if held},
         "failures": list(scores.failures),
         "undefined": undefined,
         "notes": list(scores.remarks[:MOST_LISTED]),

@@ -114,12 +114,7 @@ class PairJob(Job):
 
     def selection(self, rows: Records) -> Iterable[Row]:
         """Return the rows that say what is scored in this session; nothing if the last ones of `rows` say the same."""
-        targets: dict[tuple[str, ...], str] = {
-            (pair.item, pair.system, pair.reference.content, pair.estimate.content): getattr(pair, "targets", "")
-            for pair in self._chosen
-        }
-        if any(targets.values()):
-            self._check_targets(rows, targets)
+        self._check_targets(rows)
         selected: Row = {"kind": "selection", "systems": list(self.pair_set.systems), **self.about}
         start, tables = last_selection(rows) if "selection" in rows.kinds else (-1, [])
         recorded = (row for table in tables for row in rows.read(table["number"].to_pylist()))
@@ -129,9 +124,13 @@ class PairJob(Job):
             return []
         return itertools.chain([selected], self._pair_rows())
 
-    def _check_targets(self, rows: Records, targets: Mapping[tuple[str, ...], str]) -> None:
-        """Raise where something else was asked of a pair that is recorded."""
-        for row in rows.of("pair") if "pair" in rows.kinds else ():
+    def _check_targets(self, rows: Records) -> None:
+        """Raise where targets are named, and others were of a pair that is recorded."""
+        targets: dict[tuple[str, ...], str] = {
+            (pair.item, pair.system, pair.reference.content, pair.estimate.content): getattr(pair, "targets", "")
+            for pair in self._chosen
+        }
+        for row in rows.of("pair") if "pair" in rows.kinds and any(targets.values()) else ():
             sides = (row[side]["content"] for side in ("reference", "estimate") if side in row)
             if (now := targets.get((row["item"], row["system"], *sides))) is not None:
                 check_same_run({"targets": row.get("targets", "")}, {"targets": now}, rows.path)
@@ -144,13 +143,8 @@ class PairJob(Job):
                 for side, file in (("reference", pair.reference), ("estimate", pair.estimate))
             }
             targets = getattr(pair, "targets", "")  # on which success depends
-            yield {
-                "kind": "pair",
-                **about,
-                **sides,
-                "treatment": pair.treatment,
-                **({"targets": targets} if targets else {}),
-            }
+            asked_of = {"targets": targets} if targets else {}
+            yield {"kind": "pair", **about, **sides, "treatment": pair.treatment, **asked_of}
         yield from ({"kind": "pair", **dataclasses.asdict(failure)} for failure in self.pair_set.failures)
 
     def left(self, rows: Records) -> list[Unit]:

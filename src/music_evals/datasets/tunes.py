@@ -137,12 +137,7 @@ def features() -> Any:
     text = Value("string")
     return Features(
         {
-            "item_id": text,
-            "song": text,
-            "title": text,
-            "collection": text,
-            "family": text,
-            "voice": text,
+            **dict.fromkeys(("item_id", "song", "title", "collection", "family", "voice"), text),
             "voice_index": Value("int8"),
             "start": Value("int16"),
             "tokens": List(Value("uint8"), length=MUSIB_LAYOUT.n_steps),

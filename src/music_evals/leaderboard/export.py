@@ -275,11 +275,8 @@ def _latex_cell(cell: Cell | None) -> str:
 def plane_html(table: Table) -> str:
     """Return the plane of a table as HTML, in the order of its rows; empty for a table without one."""
     points = table.get("plane", {}).get("systems", {})
-    return (
-        plane_figure({row["label"]: points[row["label"]] for row in table["rows"] if row["label"] in points})
-        if points
-        else ""
-    )
+    in_order = {row["label"]: points[row["label"]] for row in table["rows"] if row["label"] in points}
+    return plane_figure(in_order) if points else ""
 
 
 def html_page(leaderboard: Mapping[str, Any]) -> str:

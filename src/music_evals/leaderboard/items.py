@@ -21,7 +21,7 @@ import numpy as np
 
 from music_evals.leaderboard.records import A_CONTROL, DIVERGENCE, ResultRecord, base_item
 from music_evals.metrics.catalogue import CATALOGUE
-from music_evals.stats import mean_interval
+from music_evals.pipelines.intervals import intervals_of_means
 
 LEVELS: Final = {"baseline": 1, "control": 2}  # role -> level; that of others is 0
 
@@ -150,9 +150,7 @@ def _filled(
         held = own.get(item, worst._replace(share=0.0))
         rows[item] = _Score(held.share * held.mean + (1 - held.share) * counted, 1.0, held.group)
     values, _, groups = zip(*rows.values(), strict=True)
-    metric = CATALOGUE.get(record.metric)
-    unseen = None if metric is None else metric.unseen
-    interval = mean_interval(values, groups, confidence=record.confidence, span=span_of(record), unseen=unseen)
+    [interval] = intervals_of_means([record.metric], np.array(values)[:, None], groups, record.confidence)
     ends: dict[str, Any] = {
         key: None if math.isnan(end) else end for key, end in (("low", interval.low), ("high", interval.high))
     }

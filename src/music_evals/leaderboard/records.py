@@ -304,9 +304,8 @@ def _of_scores(run: LoadedResults) -> Iterator[ResultRecord]:
     common, targets = _settings(run), _targets(run)
     for system in scores.systems:
         pairs = scores.scored(system)
-        items, groups, references = (tuple(pairs.text(name)) for name in ("item", "group", "reference"))
-        style = {"target style": scores.header["judged"][system]["style"]} if is_transfer else {}
-        settings = common | style
+        texts: dict[str, Any] = {f"{name}s": tuple(pairs.text(name)) for name in ("item", "group", "reference")}
+        settings = common | ({"target style": scores.header["judged"][system]["style"]} if is_transfer else {})
         for metric in scores.metrics:
             cell = run.results["scores"][system][metric]
             record = _record(
@@ -318,9 +317,7 @@ def _of_scores(run: LoadedResults) -> Iterator[ResultRecord]:
                 direction=scales[metric]["direction"],
                 kind=MEAN,
                 n_failed=cell["n_failed"],
-                items=items,
-                groups=groups,
-                references=references,
+                **texts,
                 values=tuple((_number(value),) for value in pairs.values(metric)[:, 0].tolist()),
                 # success is compared where the same was asked
                 extractors=_extractors(run, metric) | ({"targets": targets} if metric in SUCCESS_SCORES else {}),

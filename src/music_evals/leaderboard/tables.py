@@ -174,12 +174,9 @@ def _table(
             rows[name]["cells"][column["id"]] = _cell(counted) | ranking
         column["n_ranked"] = len(ranked)
     heads, plane = [column for column, _ in columns], plane_of_table(entries) if task == "preservation" else {}
-    led_by = [SUCCESS, HEADLINES[task]]
-    ranked_heads = sorted(
-        (column for column in heads if column["n_ranked"] and column["metric"] in led_by),
-        key=lambda column: led_by.index(column["metric"]),
-    )
-    headline = ranked_heads[0] if ranked_heads else heads[0]
+    ranked = [column for column in heads if column["n_ranked"]]
+    leading = (column for name in (SUCCESS, HEADLINES[task]) for column in ranked if column["metric"] == name)
+    headline = next(leading, heads[0])
     fields = ("difference", "low", "high", "p_value", "p_holm", "n", "is_significant")
     listed = []
     for pair in tests if len(tests) <= MOST_TESTS else ():

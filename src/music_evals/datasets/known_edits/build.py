@@ -170,14 +170,10 @@ def features() -> Any:
     }
     return datasets.Features(
         {
-            "item_id": text,
-            "piece": text,
-            "half": text,
-            "kind": text,
+            **dict.fromkeys(("item_id", "piece", "half", "kind"), text),
             "strength": number,
             "instruction": text,
-            "reference_midi": datasets.Value("binary"),
-            "estimate_midi": datasets.Value("binary"),
+            **dict.fromkeys(("reference_midi", "estimate_midi"), datasets.Value("binary")),
             "operations": text,
             "reference": truth,
             "estimate": truth,

@@ -80,12 +80,9 @@ def _rows(config: str) -> list[Row]:
         # each piece has half of the wishes, in turn
         pieces = itertools.product(STAND_IN_PIECES, range(len(STAND_IN_WISHES) // 2))
         return [
-            {
-                "id": f"stand_in_{number:04d}",
-                "excerpt": piece,
+            _row(config, number, piece, wish)
+            | {
                 "audio_file": f"{piece}.wav",
-                "audio_sha256": None,
-                "instruction": wish,
                 "source_prompt": f"A {piece.removeprefix('song_')} piece.",
                 "target_prompt": result,
                 "needs_source": True,
@@ -98,7 +95,7 @@ def _rows(config: str) -> list[Row]:
     sources, targets = _published()
     if config == "zeta":
         return [
-            _published_row(config, number, row["excerpt"], row["sentence"])
+            _row(config, number, row["excerpt"], row["sentence"])
             | {
                 "source_prompt": sources[row["excerpt"]][int(row["source_index"]) - 1],
                 "needs_source": {"yes": True, "no": False}.get(row["needs_source"]),
@@ -107,13 +104,10 @@ def _rows(config: str) -> list[Row]:
         ]
     names = sorted(sources)
     chosen = np.random.default_rng(VANILLA_SEED).choice(len(names), VANILLA_EXCERPTS, replace=False)
-    return [
-        _published_row(config, number, names[index], sources[names[index]][0])
-        for number, index in enumerate(sorted(chosen))
-    ]
+    return [_row(config, number, names[index], sources[names[index]][0]) for number, index in enumerate(sorted(chosen))]
 
 
-def _published_row(config: str, number: int, excerpt: str, sentence: str) -> Row:
+def _row(config: str, number: int, excerpt: str, sentence: str) -> Row:
     return {
         "id": f"{config}_{number:04d}",
         "excerpt": excerpt,

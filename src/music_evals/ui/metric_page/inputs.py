@@ -120,14 +120,9 @@ def score_tokens(metric: PageMetric, reference: str, prediction: str, variant: s
         "references": f"[parse_tokens({_joined(reference)!r})]",
     }
     imports = ["from music_evals.ui.metric_page.inputs import parse_tokens"]
-    return ScoredItem(
-        result,
-        options,
-        {"reference": content_hash(reference), "prediction": content_hash(prediction)},
-        python_code(metric.name, typed, options, imports=imports),
-        _ONLY_SETS,
-        notes,
-    )
+    code = python_code(metric.name, typed, options, imports=imports)
+    hashes = {"reference": content_hash(reference), "prediction": content_hash(prediction)}
+    return ScoredItem(result, options, hashes, code, _ONLY_SETS, notes)
 
 
 def score_files(
@@ -146,9 +141,7 @@ def _score_uploads(
     references, predictions = [load_score(reference)], [load_score(prediction)]
     progress(0.8, "Scoring")
     result, notes = _compute(metric, predictions=predictions, references=references, **options)
-    code = python_code(
-        metric.name, {"predictions": repr([Path(prediction).name]), "references": repr([Path(reference).name])}, options
-    )
+    code = python_code(metric.name, _file_names(reference, prediction), options)
     return ScoredItem(result, options, _file_hashes(reference, prediction), code, _ONLY_SETS, notes)
 
 
@@ -175,11 +168,7 @@ def score_edit(
         result,
         options,
         _file_hashes(reference, prediction),
-        python_code(
-            metric.name,
-            {"predictions": repr([Path(prediction).name]), "references": repr([Path(reference).name])},
-            options,
-        ),
+        python_code(metric.name, _file_names(reference, prediction), options),
         shell,
         list(dict.fromkeys([*(f"{name}: {why}" for name, why in item["reasons"].items()), *item["notes"]])),
         modality=item["entrance"],
@@ -205,10 +194,8 @@ def score_request(
         + (f" ({target['reason']})" if target["reason"] else f", {target['measured']:.3g} of {target['requested']:.3g}")
         for kind, target in item["targets"].items()
     ]
-    typed = {
-        "predictions": repr([Path(prediction).name]),
-        "references": repr([{"source": Path(reference).name, "targets": targets}]),
-    }
+    typed = _file_names(reference, prediction)
+    typed["references"] = repr([{"source": Path(reference).name, "targets": targets}])
     code = python_code(metric.name, typed, {})
     return ScoredItem(result, {"targets": targets}, _file_hashes(reference, prediction), code, _ONLY_SETS, lines=lines)
 
@@ -272,16 +259,10 @@ def score_lyrics(  # noqa: PLR0917  (a page gives its fields in their order)
         "--rhyme", rhyme, *(() if normalise else ("--no-normalise",)), "--strict",
         "--out", "results/song",
     )  # fmt: skip
-    typed = {"predictions": f"[{lyrics!r}]", "references": f"[{wanted!r}]"}
-    return ScoredItem(
-        result,
-        options,
-        {"lyrics": content_hash(lyrics), "pattern": content_hash(wanted)},
-        python_code(metric.name, typed, options),
-        shell,
-        notes,
-        lyric_structure(wanted, lyrics, **options).explain(),
-    )
+    code = python_code(metric.name, {"predictions": f"[{lyrics!r}]", "references": f"[{wanted!r}]"}, options)
+    hashes = {"lyrics": content_hash(lyrics), "pattern": content_hash(wanted)}
+    lines = lyric_structure(wanted, lyrics, **options).explain()
+    return ScoredItem(result, options, hashes, code, shell, notes, lines)
 
 
 def score_tags(metric: PageMetric, generated: str, reference: str, encoder: str, aggregation: str) -> ScoredItem:
@@ -293,16 +274,10 @@ def score_tags(metric: PageMetric, generated: str, reference: str, encoder: str,
     tags = {"predictions": [parse_tags(generated)], "references": [parse_tags(reference)]}
     options = {"encoder": encoder, "aggregation": aggregation}
     result, notes = _compute(metric, **tags, encoder=page_encoder(encoder), aggregation=aggregation)
-    used = result["encoder"]
-    typed = {side: repr(lists) for side, lists in tags.items()}
-    return ScoredItem(
-        result,
-        {**options, "encoder": f"{used['name']}, revision {used['revision']}"},
-        {"generated": content_hash(generated), "reference": content_hash(reference)},
-        python_code(metric.name, typed, options),
-        _ONLY_SETS,
-        notes,
-    )
+    settings = {**options, "encoder": "{name}, revision {revision}".format(**result["encoder"])}
+    hashes = {"generated": content_hash(generated), "reference": content_hash(reference)}
+    code = python_code(metric.name, {side: repr(lists) for side, lists in tags.items()}, options)
+    return ScoredItem(result, settings, hashes, code, _ONLY_SETS, notes)
 
 
 def score_words(metric: PageMetric, lyrics: str, people: str) -> ScoredItem:
@@ -324,15 +299,9 @@ def _score_texts(metric: PageMetric, lyrics: str, reference: str, options: dict[
     used = {name: page_encoder(value) for name, value in options.items()}
     result, notes = _compute(metric, predictions=[prediction], references=[target], **used)
     about = {"encoder": "{name}, revision {revision}".format(**result["encoder"])} if "encoder" in result else {}
-    typed = {"predictions": repr([prediction]), "references": repr([target])}
-    return ScoredItem(
-        result,
-        {**options, **about},
-        {"lyrics": content_hash(lyrics), "reference": content_hash(reference)},
-        python_code(metric.name, typed, options),
-        _ONLY_SETS,
-        notes,
-    )
+    code = python_code(metric.name, {"predictions": repr([prediction]), "references": repr([target])}, options)
+    hashes = {"lyrics": content_hash(lyrics), "reference": content_hash(reference)}
+    return ScoredItem(result, {**options, **about}, hashes, code, _ONLY_SETS, notes)
 
 
 def score_study(metric: PageMetric, edits: str) -> ScoredItem:
@@ -361,6 +330,11 @@ def _compute(metric: PageMetric, **inputs: Any) -> tuple[dict[str, Any], list[st
 
 def _joined(text: str) -> str:
     return " ".join(text.split())
+
+
+def _file_names(reference: str, prediction: str) -> dict[str, str]:
+    """Return two files as arguments of `compute`, in Python."""
+    return {"predictions": repr([Path(prediction).name]), "references": repr([Path(reference).name])}
 
 
 def _file_hashes(reference: str, prediction: str) -> Mapping[str, str]:

@@ -14,7 +14,7 @@ from music_evals.benchmark.published import published_preservation
 from music_evals.benchmark.score_table import ScoreTable
 from music_evals.benchmark.tasks.musecpbench.findings import findings_table, weigh_findings
 from music_evals.metrics.catalogue import PRESERVATION_METRICS
-from music_evals.stats.intervals import mean_intervals
+from music_evals.pipelines.intervals import intervals_of_means
 from music_evals.stats.multiplicity import holm
 
 PUBLISHED_AS: Mapping[str, tuple[str, int]] = {
@@ -115,9 +115,7 @@ def _means(score_table: ScoreTable, names: Sequence[str], chosen: Mapping[str, C
     table = np.concatenate(values)
     if not len(table):
         return {}
-    scales = [PRESERVATION_METRICS[name] for name in names]
-    spans, unseen = [(scale.low, scale.high) for scale in scales], [scale.unseen for scale in scales]
-    made = mean_intervals(table, np.concatenate(groups), spans=spans, unseen=unseen)
+    made = intervals_of_means(names, table, np.concatenate(groups), 0.95)
     defined = np.count_nonzero(~np.isnan(table), axis=0)
     return {
         name: {"value": interval.estimate, "low": interval.low, "high": interval.high, "n": int(n), "n_all": len(table)}

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from music_evals.benchmark.contents import caveats, compared_systems, heading, significant, undefined_notes
-from music_evals.benchmark.formats import SIGNIFICANCE, counted, coverage_note, format_interval, format_value
+from music_evals.benchmark.formats import SIGNIFICANCE, align, counted, coverage_note, format_interval, format_value
 from music_evals.benchmark.tables import (
     TEXT,
     blocks,
@@ -52,11 +52,8 @@ def text_report(results: Mapping[str, Any], *, published: bool = False) -> str:
     systems, about = compared_systems(results), summary(results, TEXT.name)
     alone = len(systems) == 1
     if alone:
-        parts = [
-            about.replace("\n", "; "),
-            _column(results, systems[0]),
-            *([text_table(plane_block(results))] if "plane" in results else []),
-        ]
+        parts = [about.replace("\n", "; "), _column(results, systems[0])]
+        parts += [text_table(plane_block(results))] if "plane" in results else []
     else:
         parts = [about, *map(text_table, [*blocks(results), *facet_blocks(results)])]
     by_facet = [facet_sentence(results, systems[0])] if alone and "facets" in results else []
@@ -81,14 +78,7 @@ def _column(results: Mapping[str, Any], system: str) -> str:
         facets.append("Companions" if scale["companion"] else scale["facet"].capitalize())
         label = facets[-1] if facets[-1] != facets[-2] else ""
         lines.append([label, heading(results, name), format_value(cell["value"]), format_interval(cell), n, *theirs])
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    return "\n".join(
-        " ".join(
-            cell.rjust(width) if place > 1 else cell.ljust(width)
-            for place, (cell, width) in enumerate(zip(line, widths, strict=True))
-        ).rstrip()
-        for line in lines
-    )
+    return align(lines, n_left=2, gap=" ")
 
 
 def facet_sentence(results: Mapping[str, Any], system: str) -> str:
@@ -146,13 +136,8 @@ def preserved_sentence(results: Mapping[str, Any], system: str) -> str:
 
 def _remarks(results: Mapping[str, Any], *, published: bool) -> Iterator[str]:
     """Yield what must be known at once, a line each, and where the rest is."""
-    held = [
-        cell
-        for name in compared_systems(results)
-        for cell in results["scores"][name].values()
-        if cell["low"] is not None
-    ]
-    numbers = [(cell.get("n_clusters", 0), cell["n_groups"]) for cell in held]
+    every = [cell for name in compared_systems(results) for cell in results["scores"][name].values()]
+    numbers = [(cell.get("n_clusters", 0), cell["n_groups"]) for cell in every if cell["low"] is not None]
     compared = {test["metric"] for test in results.get("comparisons", ())}
     if few := coverage_note(numbers, "groups", divergences=False, compared=compared):
         yield f"{few[0].upper()}{few[1:]}."
