@@ -156,13 +156,9 @@ def markdown_rows(lines: Iterable[Sequence[str]]) -> str:
 
 # Stand-ins for the page's colours: matplotlib wants numbers, the page has variables.
 COLOURS = {
-    "ink": "#010101",
-    "muted": "#020202",
-    "line": "#030303",
-    "accent": "#040404",
-    "second": "#050505",
-    "surface": "#060606",
-}
+    "ink": "#010101", "muted": "#020202", "line": "#030303",
+    "accent": "#040404", "second": "#050505", "surface": "#060606",
+}  # fmt: skip
 STYLE = {
     "svg.fonttype": "none",  # text stays text: selectable, and in the page's own font
     "font.size": 10,

@@ -143,8 +143,8 @@ class PairJob(Job):
                 for side, file in (("reference", pair.reference), ("estimate", pair.estimate))
             }
             targets = getattr(pair, "targets", "")  # on which success depends
-            asked_of = {"targets": targets} if targets else {}
-            yield {"kind": "pair", **about, **sides, "treatment": pair.treatment, **asked_of}
+            request = {"targets": targets} if targets else {}
+            yield {"kind": "pair", **about, **sides, "treatment": pair.treatment, **request}
         yield from ({"kind": "pair", **dataclasses.asdict(failure)} for failure in self.pair_set.failures)
 
     def left(self, rows: Records) -> list[Unit]:

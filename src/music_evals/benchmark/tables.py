@@ -481,9 +481,8 @@ def markdown_table(results: Mapping[str, Any], view: str = WHOLE, systems: Colle
     """Return all scores in one table as Markdown: value, mark and interval in each cell."""
     table = results["tables"][view] if "tables" in results else results
     block = _scores(results, table, columns(table))
-    return markdown_block(
-        block._replace(rows=tuple(row for row in block.rows if systems is None or row.name in systems))
-    )
+    rows = tuple(row for row in block.rows if systems is None or row.name in systems)
+    return markdown_block(block._replace(rows=rows))
 
 
 def markdown_block(block: Block) -> str:

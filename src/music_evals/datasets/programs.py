@@ -8,20 +8,11 @@ or have none: guitar harmonics, timpani, orchestra hit, the lead in fifths, bagp
 from __future__ import annotations
 
 FAMILIES: dict[str, range] = {
-    "piano": range(8),
-    "chromatic_percussion": range(8, 16),
-    "organ": range(16, 24),
-    "guitar": range(24, 32),
-    "bass": range(32, 40),
-    "strings": range(40, 48),
-    "ensemble": range(48, 56),
-    "brass": range(56, 64),
-    "reed": range(64, 72),
-    "pipe": range(72, 80),
-    "synth_lead": range(80, 88),
-    "synth_pad": range(88, 96),
+    "piano": range(8), "chromatic_percussion": range(8, 16), "organ": range(16, 24), "guitar": range(24, 32),
+    "bass": range(32, 40), "strings": range(40, 48), "ensemble": range(48, 56), "brass": range(56, 64),
+    "reed": range(64, 72), "pipe": range(72, 80), "synth_lead": range(80, 88), "synth_pad": range(88, 96),
     "ethnic": range(104, 112),
-}
+}  # fmt: skip
 """Family -> its programs, as the General MIDI standard groups them."""
 
 _UNPITCHED = {31, 47, 55, 86, 109}

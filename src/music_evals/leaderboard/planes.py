@@ -32,13 +32,14 @@ def plane_of_table(entries: Sequence[Entry], *, seed: int = 0) -> dict[str, Any]
         return {}
     # of each score the column that the control has: another one was made with other extractors, or of other targets
     columns = {metric: (metric, about) for metric, about in reversed(controls[CEILING].records)}
+    if SUCCESS not in columns:
+        return {}
     variant = next(iter(controls[CEILING].records.values())).variant
     scales = sided([name for name in PRESERVATION_METRICS if name in columns], columns, variant)
-    wanted = [columns[name] for name in (SUCCESS, *scales) if name in columns]
-    whole = [entry for entry in entries if SUCCESS in columns and all(where in entry.records for where in wanted)]
+    wanted = [columns[name] for name in (SUCCESS, *scales)]
     groups: dict[str, int] = {}
     systems = {}
-    for entry in whole:
+    for entry in (entry for entry in entries if entry.records.keys() >= {*wanted}):
         records = [entry.records[where] for where in wanted]
         values = np.array([_values(record, records[0].items) for record in records], dtype=np.float64).T
         own = np.array([groups.setdefault(name, len(groups)) for name in records[0].groups], dtype=np.int64)

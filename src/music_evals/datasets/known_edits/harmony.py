@@ -10,19 +10,10 @@ from music_evals.annotations import Key
 NAMES = ("C", "C#", "D", "Eb", "E", "F", "F#", "G", "Ab", "A", "Bb", "B")
 
 QUALITIES: dict[str, tuple[int, ...]] = {
-    "maj": (0, 4, 7),
-    "min": (0, 3, 7),
-    "dim": (0, 3, 6),
-    "aug": (0, 4, 8),
-    "sus4": (0, 5, 7),
-    "sus2": (0, 2, 7),
-    "7": (0, 4, 7, 10),
-    "maj7": (0, 4, 7, 11),
-    "min7": (0, 3, 7, 10),
-    "minmaj7": (0, 3, 7, 11),
-    "hdim7": (0, 3, 6, 10),
-    "dim7": (0, 3, 6, 9),
-}
+    "maj": (0, 4, 7), "min": (0, 3, 7), "dim": (0, 3, 6), "aug": (0, 4, 8), "sus4": (0, 5, 7), "sus2": (0, 2, 7),
+    "7": (0, 4, 7, 10), "maj7": (0, 4, 7, 11), "min7": (0, 3, 7, 10), "minmaj7": (0, 3, 7, 11),
+    "hdim7": (0, 3, 6, 10), "dim7": (0, 3, 6, 9),
+}  # fmt: skip
 """Harte shorthand -> semitones above the root, root first."""
 
 NO_TRIAD = "X"

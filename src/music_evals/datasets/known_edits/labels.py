@@ -238,13 +238,6 @@ def _voiced(melody: Melody) -> FloatArray:
 
 
 _TESTS = {
-    "key": _key,
-    "chords": _chords,
-    "harmony": _harmony,
-    "beats": _beats,
-    "tempo": _tempo,
-    "sections": _sections,
-    "melody": _melody,
-    "intervals": _intervals,
-    "voicing": _voicing,
-}
+    "key": _key, "chords": _chords, "harmony": _harmony, "beats": _beats, "tempo": _tempo,
+    "sections": _sections, "melody": _melody, "intervals": _intervals, "voicing": _voicing,
+}  # fmt: skip

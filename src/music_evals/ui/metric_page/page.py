@@ -174,8 +174,7 @@ _SOURCES: dict[str, tuple[Source, ...]] = {
         [_BOTH_FILES, [_text("Targets, such as tempo=1.2x; key=A minor", "targets", 2)]],
         lambda: (*inputs.example_pair(frame.temporary_folder()), inputs.EXAMPLE_TARGETS), is_slow=True,
     ),),
-    "captions": (),
-    "nearness": (),
+    "captions": (), "nearness": (),  # they need the weights of an encoder
     "contexts": (
         Source(
             inputs.score_tokens, "judge_tokens",

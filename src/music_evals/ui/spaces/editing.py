@@ -94,11 +94,8 @@ def find_editors(environment: Mapping[str, str] | None = None) -> dict[str, Offe
         if not (equals and place):
             raise InvalidInputError(f"{VARIABLE}: expected NAME=PLACE or NAME=ID@COMMIT, got {word!r}")
         if not getattr(load_editor(name), "licence", ""):
-            raise UnknownNameError(
-                "editing system with weights",
-                name,
-                [name for name in editor_names() if getattr(load_editor(name), "licence", "")],
-            )
+            known = [name for name in editor_names() if getattr(load_editor(name), "licence", "")]
+            raise UnknownNameError("editing system with weights", name, known)
         place, _, revision = place.partition("@")
         offers[name] = Offer(name, place, revision)
     return offers
@@ -215,11 +212,8 @@ def _request(upload: str | None, wishes: Wishes) -> tuple[EditRequest, str]:
         frames, rate = load_channels(source)
     audio = np.ascontiguousarray(frames.T[:, : round(MAX_SEC * rate)])
     mono = audio.mean(axis=0, keepdims=True, dtype=np.float64).astype(np.float32)
-    name = Path(str(upload)).name
-    return (
-        EditRequest(source_id=name, instruction=wishes.instruction, audio=mono, sample_rate=rate, seed=wishes.seed),
-        name,
-    )
+    name, instruction = Path(str(upload)).name, wishes.instruction
+    return EditRequest(source_id=name, instruction=instruction, audio=mono, sample_rate=rate, seed=wishes.seed), name
 
 
 def _n_calls(offer: Offer, parameters: str, request: EditRequest) -> int:
@@ -251,16 +245,8 @@ def code_of(edited: EditedUpload) -> tuple[str, str]:
     """Return Python and command lines that make the same edit and score it."""
     wishes = edited.wishes
     offer = find_editors()[wishes.system]
-    words = [
-        "music-evals",
-        "edit",
-        f"./{edited.name}",
-        "--system",
-        wishes.system,
-        "--mono",
-        "--seconds",
-        f"{MAX_SEC:g}",
-    ]
+    words = ["music-evals", "edit", f"./{edited.name}", "--system", wishes.system]
+    words += ["--mono", "--seconds", f"{MAX_SEC:g}"]
     for name, value in edited.result.provenance["parameters"].items():
         words += ["--set", f"{name}={json.dumps(value) if isinstance(value, bool) else value}"]
     if offer.place:

@@ -124,13 +124,8 @@ def build_page(root: str | os.PathLike[str]) -> gr.Blocks:
         gr.api(frame.friendly(example_melody), api_name="example")
         for button, function in buttons:
             button.click(frame.friendly(function), None, editor, api_visibility="private")
-        file.upload(
-            frame.friendly(_open_on_page),
-            file,
-            [piece, voice, start, editor, note],
-            api_name="open_file",
-            concurrency_limit=1,
-        )
+        opened = [piece, voice, start, editor, note]
+        file.upload(frame.friendly(_open_on_page), file, opened, api_name="open_file", concurrency_limit=1)
         window = {"inputs": [piece, voice, start, editor], "outputs": editor, "trigger_mode": "always_last"}
         for part in (voice, start):
             part.input(frame.friendly(change_voice), **window, api_visibility="private")
@@ -160,16 +155,10 @@ def _filling_part(page: gr.Blocks, places: gaps.Places, editor: gr.HTML, sources
     work = functools.partial(fill_gap, places)
     work.__doc__ = fill_gap.__doc__  # tells programs what the inputs are
     run = frame.on_click(
-        button,
-        work,
-        [editor, *controls],
-        outputs,
-        name="fill",
-        cancel=cancel,
-        cancelled=(_cancelled, status),
+        button, work, [editor, *controls], outputs, name="fill", cancel=cancel, cancelled=(_cancelled, status),
         show_progress_on=[status],
         api_description="Fill the gap of a melody, by a model or a baseline, and judge the candidates.",
-    )
+    )  # fmt: skip
     # locks do not empty the page: they are what is chosen from the candidates that stand there
     inputs = [editor, *(control for control in controls if control is not controls.locks)]
     frame.forget_when(frame.edits_of(inputs), outputs, run=run)

@@ -243,15 +243,9 @@ def build_page(default: str | os.PathLike[str]) -> gr.Blocks:
         with gr.Accordion("How to read this", open=False):
             gr.Markdown(HELP)
         frame.on_click(
-            reload,
-            functools.partial(_reload, held, name),
-            [],
-            [status, choice],
-            name="reload",
-            cancel=cancel,
-            show_progress_on=[status],
-            api_description="Read the board again.",
-        )
+            reload, functools.partial(_reload, held, name), [], [status, choice], name="reload", cancel=cancel,
+            show_progress_on=[status], api_description="Read the board again.",
+        )  # fmt: skip
     return page
 
 

@@ -103,9 +103,8 @@ def _score(column: Mapping[str, Any], cell: Mapping[str, Any] | None) -> dict[st
     n = f"n {cell['n_defined']}/{cell['n']}" if cell["n"] and cell["n_defined"] < cell["n"] else ""
     filled = f"{cell['filled']} left out, counted as a control" if cell.get("filled") else ""
     lines = (rank_words(cell), cell["mark"], cell["interval"], n, filled)
-    first = (
-        cell["place"] if column["n_ranked"] else cell["value"]
-    )  # the best first, or the lowest if no row has a place
+    # the best first, or the lowest if no row has a place
+    first = cell["place"] if column["n_ranked"] else cell["value"]
     key = "" if first is None else repr(first)
     return {"key": key, "record": cell["record"], "title": column["title"], "shown": cell["shown"], "lines": lines}
 

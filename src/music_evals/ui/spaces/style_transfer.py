@@ -311,16 +311,10 @@ def build_page(root: str | os.PathLike[str]) -> gr.Blocks:
         work.__doc__ = rewrite.__doc__  # tells programs what the inputs are
         inputs = [file, piece, melody, model, sweeps, seed]
         frame.on_click(
-            button,
-            work,
-            inputs,
-            outputs,
-            name="rewrite",
-            cancel=cancel,
-            cancelled=(_cancelled, status),
+            button, work, inputs, outputs, name="rewrite", cancel=cancel, cancelled=(_cancelled, status),
             show_progress_on=[status],
             api_description="Rewrite the accompaniment of a piece in a style, sweep by sweep.",
-        )
+        )  # fmt: skip
     return page
 
 

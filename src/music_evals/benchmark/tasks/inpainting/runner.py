@@ -135,10 +135,7 @@ class InpaintingJob(Job):
             "variant": self.variant,
             "dataset": {
                 "id": judged.dataset,
-                "config": judged.config,
-                "split": judged.split,
-                "revision": judged.revision,
-                "fingerprint": judged.fingerprint,
+                **{key: getattr(judged, key) for key in ("config", "split", "revision", "fingerprint")},
                 "n_items": len(judged),
             },
             "systems": {

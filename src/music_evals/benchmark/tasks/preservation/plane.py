@@ -151,13 +151,13 @@ def _by_source(edits: Edits, held: Calibrated, facets: Sequence[str]) -> tuple[I
     places = held.places(edits.values)
     # of an edit, the mean of the facets that it defines, each the mean of its metrics
     columns = [places[:, held.weights(facet) > 0] for facet in facets]
-    preservation = _mean(np.column_stack([_mean(own) for own in columns]))
+    preservation = mean_of_rows(np.column_stack([mean_of_rows(own) for own in columns]))
     names, codes = np.unique(edits.groups, return_inverse=True)
     by_edit = np.column_stack([edits.success, preservation])
-    return names, np.array([_mean(by_edit[codes == code].T) for code in range(len(names))])
+    return names, np.array([mean_of_rows(by_edit[codes == code].T) for code in range(len(names))])
 
 
-def _mean(rows: Floats) -> Floats:
+def mean_of_rows(rows: Floats) -> Floats:
     """Return the mean of what each row defines; NaN where that is nothing."""
     defined = ~np.isnan(rows)
     n = np.count_nonzero(defined, axis=1)

@@ -15,6 +15,7 @@ from music_evals.benchmark.formats import Section, counted, format_difference, f
 from music_evals.benchmark.report import Ranked, score_page, shares
 from music_evals.benchmark.score_table import Floats, ScoreTable
 from music_evals.benchmark.tasks.preservation.pairs import CONTROLS, UNRELATED
+from music_evals.benchmark.tasks.preservation.plane import mean_of_rows
 from music_evals.benchmark.tasks.preservation.players import AUDIO_FOLDER, MOST_SEC, Players, clock
 from music_evals.benchmark.tasks.preservation.plots import PLANE_PX, RIM, outward, plane_figure, radar, timeline
 from music_evals.metrics.catalogue import features_of
@@ -291,10 +292,7 @@ def mean_places(results: Mapping[str, Any], pairs: ScoreTable) -> Floats:
         return np.full(len(pairs), np.nan)
     columns = zip(names, pairs.values(*names).T, strict=True)
     places = np.array([outward(name, column, results["scales"][name]) for name, column in columns])
-    n_defined = np.count_nonzero(~np.isnan(places), axis=0)
-    sums = np.nansum(places, axis=0)
-    means: Floats = np.divide(sums, n_defined, out=np.full(len(pairs), np.nan), where=n_defined > 0)
-    return means
+    return mean_of_rows(places.T)
 
 
 def pair_list(results: Mapping[str, Any], score_table: ScoreTable, anchors: Mapping[tuple[str, str], str]) -> Section:

@@ -28,18 +28,11 @@ FULL, NONE = 0.995, 0.005
 """From where on a share rounds to 100 %, and to 0 %."""
 
 WORDS: Final = {
-    "circle_of_fifths_distance": "key",
-    "major_minor_score": "chords",
-    "chroma_dtw_similarity": "pitch classes",
-    "delta_bpm": "tempo",
-    "beat_f_measure": "beats",
-    "information_gain": "pulse",
-    "segment_ari": "sections",
-    "boundary_f_measure": "section boundaries",
-    "voicing_recall": "where the melody sounds",
-    "motif_jaccard": "motifs in common",
-    "motif_recall": "motifs kept",
-}
+    "circle_of_fifths_distance": "key", "major_minor_score": "chords", "chroma_dtw_similarity": "pitch classes",
+    "delta_bpm": "tempo", "beat_f_measure": "beats", "information_gain": "pulse",
+    "segment_ari": "sections", "boundary_f_measure": "section boundaries",
+    "voicing_recall": "where the melody sounds", "motif_jaccard": "motifs in common", "motif_recall": "motifs kept",
+}  # fmt: skip
 """What each of the eleven is a score of."""
 
 
