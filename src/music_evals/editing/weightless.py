@@ -24,9 +24,14 @@ from music_evals.symbolic.notes import make_notes
 __all__ = ["Effects", "Equaliser", "HpssRemix", "NoiseVocoder", "Reorchestration", "TimeStretch", "Transposition"]
 
 SYSTEMS = {
-    "transposition": "Transposition", "time_stretch": "TimeStretch", "reorchestration": "Reorchestration",
-    "noise_vocoder": "NoiseVocoder", "hpss_remix": "HpssRemix", "equaliser": "Equaliser", "effects": "Effects",
-}  # fmt: skip
+    "transposition": "Transposition",
+    "time_stretch": "TimeStretch",
+    "reorchestration": "Reorchestration",
+    "noise_vocoder": "NoiseVocoder",
+    "hpss_remix": "HpssRemix",
+    "equaliser": "Equaliser",
+    "effects": "Effects",
+}
 
 Samples = npt.NDArray[np.float32]
 

@@ -174,8 +174,8 @@ def _table(
             rows[name]["cells"][column["id"]] = _cell(counted) | ranking
         column["n_ranked"] = len(ranked)
     heads, plane = [column for column, _ in columns], plane_of_table(entries) if task == "preservation" else {}
-    ranked = [column for column in heads if column["n_ranked"]]
-    leading = (column for name in (SUCCESS, HEADLINES[task]) for column in ranked if column["metric"] == name)
+    with_ranks = [column for column in heads if column["n_ranked"]]
+    leading = (column for name in (SUCCESS, HEADLINES[task]) for column in with_ranks if column["metric"] == name)
     headline = next(leading, heads[0])
     fields = ("difference", "low", "high", "p_value", "p_holm", "n", "is_significant")
     listed = []

@@ -113,12 +113,7 @@ def stretch(samples: Samples, sample_rate: int, *, factor: float) -> Samples:
 
 
 OPERATIONS: dict[str, Callable[..., Samples]] = {
-    "gain": gain,
-    "noise": noise,
-    "lowpass": lowpass,
-    "offset": offset,
-    "cut": cut,
-    "varispeed": varispeed,
-    "stretch": stretch,
-}
+    "gain": gain, "noise": noise, "lowpass": lowpass, "offset": offset, "cut": cut,
+    "varispeed": varispeed, "stretch": stretch,
+}  # fmt: skip
 """Name -> function of samples, rate and options."""
