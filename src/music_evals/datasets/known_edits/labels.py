@@ -58,20 +58,13 @@ def kinds() -> dict[str, Kind]:
     by_name = {}
     for name, entry in declared()["kinds"].items():
         strengths = tuple(entry["strengths"])
-        labels = entry.get("labels", {})
-        by_name[name] = Kind(
-            name,
-            entry["what"],
-            strengths,
-            entry.get("needs", ""),
-            tuple(
-                {
-                    field: label if isinstance(label := labels.get(field, "same"), str) else label[index]
-                    for field in fields
-                }
-                for index in range(len(strengths))
-            ),
+        declared_labels = {field: entry.get("labels", {}).get(field, "same") for field in fields}
+        # one label for all strengths, or one each
+        labels = tuple(
+            {field: label if isinstance(label, str) else label[index] for field, label in declared_labels.items()}
+            for index in range(len(strengths))
         )
+        by_name[name] = Kind(name, entry["what"], strengths, entry.get("needs", ""), labels)
     return by_name
 
 
