@@ -156,15 +156,11 @@ def transpose_change(reference: Chroma, estimate: Chroma, target: EditTarget) ->
     if not means[0].any():
         return _unknown("transpose_change", "no pitch class of the original stands out")
     correlations = [float(np.roll(means[0], step) @ means[1]) for step in range(12)]
-    turned = int(np.argmax(correlations)) + _retuned(reference, estimate)
+    readings = shared_readings(reference.tuning, estimate.tuning)
+    turned = int(np.argmax(correlations)) + sum(weight * steps for steps, weight in readings)
     requested, measured = (6 - (6 - steps) % 12 for steps in (target.amount, turned))  # -6 to 6
     missed = 6 - (6 - measured + requested) % 12
     return Change(requested, requested + missed if measured else 0.0)
-
-
-def _retuned(reference: Chroma, estimate: Chroma) -> float:
-    """Return by how many semitones the pitch classes of an estimate lie above those of its reference."""
-    return sum(weight * steps for steps, weight in shared_readings(reference.tuning, estimate.tuning))
 
 
 def _centred_mean(chroma: Chroma) -> FloatArray:

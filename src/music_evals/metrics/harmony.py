@@ -124,13 +124,8 @@ def circle_of_fifths_distance(reference: Key, estimate: Key, *, variant: str = "
     """
     check_variant(variant, PRESERVATION_VARIANTS)
     semitones = _relative_major(estimate) - _relative_major(reference)
-
-    def distance(moved: int) -> float:
-        # a fifth is 7 semitones, and 7 * 7 = 1 modulo 12: times 7 turns semitones into steps on the circle
-        steps = 7 * (semitones + moved) % 12
-        return min(steps, 12 - steps) / 6
-
-    return over_readings(reference, estimate, distance, variant)
+    # a fifth is 7 semitones, and 7 * 7 = 1 modulo 12: times 7 turns semitones into steps on the circle, here -6 to 5
+    return over_readings(reference, estimate, lambda up: abs((7 * (semitones + up) + 6) % 12 - 6) / 6, variant)
 
 
 def same_mode(reference: Key, estimate: Key, *, variant: str = "corrected") -> float:
@@ -192,16 +187,14 @@ def major_minor_score(reference: Chords, estimate: Chords, *, variant: str = "co
         side = "estimate" if reference.labels else "reference"
         return undefined("major_minor_score", f"the {side} has no chords")
     durations, first, second = _merge(reference, estimate)
-
-    def share(moved: int) -> float:
-        return _share_of_time(durations, first, [moved_label(label, moved) for label in second], variant)
-
-    return over_readings(reference, estimate, share, variant)
+    return over_readings(reference, estimate, lambda up: _share_of_time(durations, first, second, up, variant), variant)
 
 
-def _share_of_time(durations: FloatArray, first: Sequence[str], second: Sequence[str], variant: str) -> float:
-    """Return the share of time, of that which counts, during which both have the same major or minor chord."""
-    name = "major_minor_score"
+def _share_of_time(
+    durations: FloatArray, first: Sequence[str], second: Sequence[str], moved: int, variant: str
+) -> float:
+    """Return the share of time that counts in which both have one major or minor chord, the second's moved up."""
+    name, second = "major_minor_score", [moved_label(label, moved) for label in second]
     # 1 where the chords agree, 0 where not, -1 where the reference is outside of major, minor and none
     from mir_eval.chord import InvalidChordException, majmin
 
@@ -302,8 +295,7 @@ def chroma_dtw_similarity(reference: Chroma, estimate: Chroma, *, variant: str =
     else:
         n = FRAMES_PER_MEAN * -(-longest // (FRAMES_PER_MEAN * MAX_FRAMES))
         first, second = (clear_frames(chroma, n) for chroma in (reference, estimate))
-    similarity = functools.partial(_moved_similarity, first, second)
-    return over_readings(reference, estimate, lambda moved: max(0.0, similarity(moved)), variant)
+    return over_readings(reference, estimate, lambda up: max(0.0, _moved_similarity(first, second, up)), variant)
 
 
 def mean_chroma_cosine(reference: Chroma, estimate: Chroma, *, variant: str = MUSECPEVAL) -> float:
