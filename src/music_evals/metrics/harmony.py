@@ -123,9 +123,9 @@ def circle_of_fifths_distance(reference: Key, estimate: Key, *, variant: str = "
     1.0
     """
     check_variant(variant, PRESERVATION_VARIANTS)
-    semitones = _relative_major(estimate) - _relative_major(reference)
+    first, second = (key.tonic + 3 * (key.mode == "minor") for key in (reference, estimate))  # the relative majors
     # a fifth is 7 semitones, and 7 * 7 = 1 modulo 12: times 7 turns semitones into steps on the circle, here -6 to 5
-    return over_readings(reference, estimate, lambda up: abs((7 * (semitones + up) + 6) % 12 - 6) / 6, variant)
+    return over_readings(reference, estimate, lambda up: abs((7 * (second - first + up) + 6) % 12 - 6) / 6, variant)
 
 
 def same_mode(reference: Key, estimate: Key, *, variant: str = "corrected") -> float:
@@ -136,10 +136,6 @@ def same_mode(reference: Key, estimate: Key, *, variant: str = "corrected") -> f
     """
     check_variant(variant)
     return float(reference.mode == estimate.mode)
-
-
-def _relative_major(key: Key) -> int:
-    return (key.tonic + 3 * (key.mode == "minor")) % 12
 
 
 def major_minor_score(reference: Chords, estimate: Chords, *, variant: str = "corrected") -> float:
