@@ -56,7 +56,7 @@ H. Hyyrö: "Bit-parallel LCS-length computation revisited", AWOCA 2004.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -224,15 +224,9 @@ def _grid(name: str, reference: F0Track, estimate: F0Track, variant: str) -> _Gr
         estimate = F0Track(reference.times_sec, nothing)
     from mir_eval.melody import to_cent_voicing
 
-    times_sec, frequencies_hz = _with_silent_ends(estimate, reference.times_sec)
-    grid = to_cent_voicing(reference.times_sec, reference.frequencies_hz, times_sec, frequencies_hz)
-    return _Grid(*grid)
-
-
-def _with_silent_ends(estimate: F0Track, grid_sec: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return times and frequencies with an unvoiced frame one hop before and after, where the grid reaches beyond."""
-    # Without them mir_eval would hold the first and the last frame up to the ends of the grid.
-    times_sec, frequencies_hz = estimate.times_sec, estimate.frequencies_hz
+    # An unvoiced frame one hop before and after, where the grid reaches beyond: without them mir_eval would hold the
+    # first and the last frame up to the ends of the grid.
+    grid_sec, times_sec, frequencies_hz = reference.times_sec, estimate.times_sec, estimate.frequencies_hz
     hops_sec = np.diff(times_sec if len(times_sec) > 1 else grid_sec)
     hop_sec = float(np.median(hops_sec)) if len(hops_sec) else 1.0
     if len(times_sec) == 1 or grid_sec[-1] > times_sec[-1] + _ROUNDING_SEC:
@@ -240,7 +234,7 @@ def _with_silent_ends(estimate: F0Track, grid_sec: FloatArray) -> tuple[FloatArr
     if grid_sec[0] <= times_sec[0] - hop_sec:
         times_sec = np.insert(times_sec, 0, times_sec[0] - hop_sec)
         frequencies_hz = np.insert(frequencies_hz, 0, 0.0)
-    return times_sec, frequencies_hz
+    return _Grid(*to_cent_voicing(grid_sec, reference.frequencies_hz, times_sec, frequencies_hz))
 
 
 def melody_contour_accuracy(reference: F0Track, estimate: F0Track, *, variant: str = "corrected") -> float:
@@ -357,11 +351,7 @@ def interval_lcs(reference: Melody, estimate: Melody, *, variant: str = "correct
     first, second = (intervals(melody) for melody in (reference, estimate))
     if not first and not second:
         return undefined("interval_lcs", "neither side has two notes")
-    return 2 * _lcs_length(first, second) / (len(first) + len(second))
-
-
-def _lcs_length(first: Sequence[int], second: Sequence[int]) -> int:
-    """Return the length of the longest common subsequence, by Hyyrö's rows of bits: a whole number is a row."""
+    # the longest common subsequence by Hyyrö's rows of bits: a whole number is a row
     places: dict[int, int] = {}
     for place, value in enumerate(first):
         places[value] = places.get(value, 0) | 1 << place
@@ -371,7 +361,7 @@ def _lcs_length(first: Sequence[int], second: Sequence[int]) -> int:
         # Hyyrö: V <- (V + (V & M)) | (V & ~M), with M the places of the value
         met = row & places.get(value, 0)
         row = (row + met | row - met) & whole
-    return len(first) - row.bit_count()
+    return 2 * (len(first) - row.bit_count()) / (len(first) + len(second))
 
 
 def motif_jaccard(

@@ -101,7 +101,12 @@ def measured(value: Audio | Score, source: Source, kinds: Collection[str]) -> Me
     if isinstance(value, Score):
         unknown["loudness"] = "a score has no loudness; compare recordings"
         programs = frozenset(value.programs[voice] for voice in np.unique(value.notes["voice"]) if value.programs)
-        bar_beats = _bar_beats(value)
+        bars = meter_map(value)
+        ticks: collections.Counter[int] = collections.Counter()
+        for signature, length in zip(bars.signatures, bars.lengths, strict=True):
+            ticks[signature.numerator] += int(length)
+        # the upper number of the signature that most of the score is in
+        bar_beats = float(ticks.most_common(1)[0][0]) if ticks else float("nan")
     else:
         unheard = "instruments are not heard in recordings; compare scores"
         unknown |= dict.fromkeys(("instrument_added", "instrument_removed"), unheard)
@@ -110,15 +115,6 @@ def measured(value: Audio | Score, source: Source, kinds: Collection[str]) -> Me
         if "loudness" in kinds:
             lufs = _loudness(value, unknown)
     return Measured(features, source.modality, source.content, lufs, bar_beats, programs, unknown)
-
-
-def _bar_beats(score: Score) -> float:
-    """Return the upper number of the signature that most of a score is in."""
-    bars = meter_map(score)
-    ticks: collections.Counter[int] = collections.Counter()
-    for signature, length in zip(bars.signatures, bars.lengths, strict=True):
-        ticks[signature.numerator] += int(length)
-    return float(ticks.most_common(1)[0][0]) if ticks else float("nan")
 
 
 def _loudness(audio: Audio, unknown: dict[str, str]) -> float:
