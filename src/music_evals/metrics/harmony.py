@@ -182,7 +182,17 @@ def major_minor_score(reference: Chords, estimate: Chords, *, variant: str = "co
     if not reference.labels or (variant == "official" and not estimate.labels):
         side = "estimate" if reference.labels else "reference"
         return undefined("major_minor_score", f"the {side} has no chords")
-    durations, first, second = _merge(reference, estimate)
+    # the reference's span, cut at every change of either side
+    start, end = reference.intervals_sec[0, 0], reference.intervals_sec[-1, 1]
+    intervals, labels = crop_to(estimate.intervals_sec, estimate.labels, start, end)
+    edges = np.unique(np.concatenate([reference.intervals_sec.ravel(), intervals.ravel()]))
+    starts, durations = edges[:-1], np.diff(edges)
+    # the interval of either side that each piece lies in, by the last start that is not after it
+    places = np.searchsorted(reference.intervals_sec[:, 0], starts, side="right") - 1
+    others = np.searchsorted(intervals[:, 0], starts, side="right") - 1
+    covered = starts < np.append(intervals[:, 1], -np.inf)[others]  # at -1: before the first
+    first = [reference.labels[i] for i in places]
+    second = [labels[i] if inside else NO_CHORD for i, inside in zip(others, covered, strict=True)]
     return over_readings(reference, estimate, lambda up: _share_of_time(durations, first, second, up, variant), variant)
 
 
@@ -210,24 +220,6 @@ def _share_of_time(
     if not counts.any():
         return undefined(name, "the reference has no major or minor chord and the estimate has none there either")
     return float(np.sum(agreement[counts] * durations[counts]) / np.sum(durations[counts]))
-
-
-def _merge(reference: Chords, estimate: Chords) -> tuple[FloatArray, list[str], list[str]]:
-    """Cut the reference's span at every change of either side; return durations and both labels."""
-    start, end = reference.intervals_sec[0, 0], reference.intervals_sec[-1, 1]
-    intervals, labels = crop_to(estimate.intervals_sec, estimate.labels, start, end)
-    edges = np.unique(np.concatenate([reference.intervals_sec.ravel(), intervals.ravel()]))
-    starts = edges[:-1]
-    # the interval of either side that each piece lies in, by the last start that is not after it
-    first = np.searchsorted(reference.intervals_sec[:, 0], starts, side="right") - 1
-    second = np.searchsorted(intervals[:, 0], starts, side="right") - 1
-    ends = np.append(intervals[:, 1], -np.inf)  # at -1: before the first
-    covered = starts < ends[second]
-    return (
-        np.diff(edges),
-        [reference.labels[i] for i in first],
-        [labels[i] if inside else NO_CHORD for i, inside in zip(second, covered, strict=True)],
-    )
 
 
 def chroma_dtw_similarity(reference: Chroma, estimate: Chroma, *, variant: str = "corrected") -> float:

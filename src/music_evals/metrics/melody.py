@@ -282,7 +282,13 @@ def melody_contour_accuracy(reference: F0Track, estimate: F0Track, *, variant: s
         return 0.0
     times_sec, pitches = reference.times_sec[reference.voiced], reference.frequencies_hz[reference.voiced]
     stretch = _length_sec(estimate) / _length_sec(reference)
-    most = max(_agreeing(pitches, _read_at(estimate, times_sec * factor)) for factor in (1.0, stretch))
+    # a frame is the nearest between the middles of the gaps on its two sides; beyond the track there is no pitch
+    middles = (estimate.times_sec[1:] + estimate.times_sec[:-1]) / 2
+    most = 0
+    for there_sec in (times_sec, times_sec * stretch):
+        nearest = np.searchsorted(middles, there_sec + _ROUNDING_SEC, side="right")
+        guesses = np.abs(estimate.frequencies_hz[nearest])
+        most = max(most, _agreeing(pitches, np.where(there_sec < _length_sec(estimate), guesses, 0.0)))
     return most / len(pitches)
 
 
@@ -291,16 +297,6 @@ def _length_sec(track: F0Track) -> float:
     times_sec = track.times_sec
     hop_sec = float(np.median(np.diff(times_sec))) if len(times_sec) > 1 else 1.0
     return float(times_sec[-1]) + hop_sec
-
-
-def _read_at(track: F0Track, times_sec: FloatArray) -> FloatArray:
-    """Return the frequencies of the nearest frames, guesses too; 0 if missing or beyond the track."""
-    grid = track.times_sec
-    # a frame is the nearest between the middles of the gaps on its two sides
-    middles = (grid[1:] + grid[:-1]) / 2
-    nearest = np.searchsorted(middles, times_sec + _ROUNDING_SEC, side="right")
-    inside = times_sec < _length_sec(track)
-    return np.where(inside, np.abs(track.frequencies_hz[nearest]), 0.0)
 
 
 def _agreeing(reference_hz: FloatArray, estimate_hz: FloatArray) -> int:
