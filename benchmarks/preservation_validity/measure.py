@@ -19,6 +19,7 @@ from tqdm import tqdm
 from music_evals.annotations import Features
 from music_evals.audio.store import FeatureStore
 from music_evals.datasets.known_edits import build as known_edits
+from music_evals.metrics.catalogue import AUXILIARY
 from music_evals.pipelines.preservation import compare, load_features
 
 UNRELATED = "unrelated"
@@ -92,12 +93,12 @@ def _features(row: Row, which: str, renderer: str, work: Path) -> Features:
     if renderer == TRUTH:
         return dataclasses.replace(known_edits.annotations(row, which), chroma=known_edits.chroma(row, which))
     path = known_edits.render(row, renderer=renderer, which=which, cache=work / "audio")
-    return load_features(path, companions=True, store=FeatureStore(work / "features"))
+    return load_features(path, companions=AUXILIARY, store=FeatureStore(work / "features"))
 
 
 def compare_sides(source: Features, edited: Features, renderer: str) -> Mapping[str, Any]:
     """Return the scores of a pair; exact annotations have no auxiliary metrics."""
-    return compare(source, edited, companions=renderer != TRUTH)
+    return compare(source, edited, companions=() if renderer == TRUTH else AUXILIARY)
 
 
 def record_of(values: Mapping[str, Any], **facts: Any) -> Row:

@@ -18,6 +18,7 @@ from tqdm import tqdm
 
 from music_evals.annotations import Features
 from music_evals.audio.store import FeatureStore
+from music_evals.metrics.catalogue import AUXILIARY
 from music_evals.pipelines.preservation import load_features
 
 RENDERER = "recordings"
@@ -81,7 +82,7 @@ def _excerpt_of(recording: Recording) -> tuple[str, float, float]:
 @functools.lru_cache(maxsize=64)
 def _features(path: Path, work: Path, backends: tuple[str, ...]) -> Features:
     chosen = dict(each.split("=", 1) for each in backends)
-    return load_features(path, companions=True, backends=chosen, store=FeatureStore(work / "features"))
+    return load_features(path, companions=AUXILIARY, backends=chosen, store=FeatureStore(work / "features"))
 
 
 def _edit_id(recording: Recording, kind: str, strength: float) -> str:

@@ -198,7 +198,7 @@ def main() -> None:
     print(summary_table(table), edits_table(table), sep="\n")
     if options.pieces is None and options.half == "held_out":
         table.to_csv(HERE / "timbre.csv", index=False, float_format="%.4f")
-        write_tables(table)
+        write_tables(pd.read_csv(HERE / "timbre.csv"))
 
 
 if __name__ == "__main__":

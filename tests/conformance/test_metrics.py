@@ -205,10 +205,10 @@ def test_card_names_every_key_and_option(folder: Path) -> None:
 
 @of_each_edit_metric
 def test_the_card_tells_its_validity(name: str) -> None:
-    """A benchmark writes between the marks: of renders, then of real recordings; of timbre, one of its own."""
+    """Benchmarks write between the marks: of timbre and swing their own, of renders, then of real recordings."""
     text = section(card_of(ROOT / "metrics" / name)[1], "Validity")
     places = re.findall(r"^<!-- (\w+) -->\n(.+?)^<!-- /(\w+) -->$", text, re.MULTILINE | re.DOTALL)
-    own = [("timbre", "timbre")] * (name == "timbre_similarity")
+    own = [(mark, mark) for mark in [{"timbre_similarity": "timbre", "swing_ratio": "swing"}.get(name)] if mark]
     assert [(start, end) for start, _, end in places] == [*own, ("validity", "validity"), ("real", "real")]
     measured = places[-1][1] != "\nNot measured yet.\n"
     assert all((f"| `{score}` | test |" in places[-1][1]) == measured for score in SCORES[name])

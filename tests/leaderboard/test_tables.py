@@ -58,7 +58,7 @@ def test_another_definition_makes_another_column() -> None:
         "task": "preservation", "metric": "chroma_dtw_similarity", "title": "Chroma DTW similarity",
         "variant": "corrected", "settings": SETTINGS | {"variant": "corrected"},
     }  # fmt: skip
-    old, new = record("A", [0.9] * 10, **chroma), record("B", [0.5] * 10, extractors={"definition": 2}, **chroma)
+    old, new = record("A", [0.9] * 10, **chroma), record("B", [0.5] * 10, extractors={"definition": 3}, **chroma)
     (table,) = tables_of(old, new)
     first, second = table["columns"]
     assert (first["title"], second["title"]) == ("Chroma DTW similarity, definition 1", "Chroma DTW similarity")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 from typing import Any
 
@@ -59,3 +60,24 @@ def test_companions_that_are_shown_tell_edits_apart_where_the_motifs_do_not() ->
     for half in HALVES:
         shown = min(table[name, half] for name in ("ssm_correlation", "raw_pitch_accuracy", "melody_contour_accuracy"))
         assert shown >= 0.95 > max(table[name, half] for name in ("motif_jaccard", "motif_recall"))
+
+
+def timbre_of(roles: list[str]) -> Any:
+    """The scores of recordings in the benchmark of timbre."""
+    table = pd.read_csv(FOLDER / "timbre.csv")
+    return table[(table.input == "recordings") & table.role.isin(roles)]
+
+
+def test_timbre_stays_where_a_recording_is_moved_and_falls_where_it_is_distorted() -> None:
+    same, changed = timbre_of(["same"]), timbre_of(["changed"])
+    assert same.timbre_similarity.min() > 0.95
+    assert same.timbre_similarity.min() > changed.timbre_similarity.max()
+    assert changed[changed.edit == "overdrive 30"].timbre_similarity.max() < 0.5
+
+
+def test_timbre_falls_by_degree() -> None:
+    means = timbre_of(["degrees"]).groupby("edit").timbre_similarity.mean()
+    for edit in ("eq", "reverb", "overdrive"):
+        strengths = sorted(int(name.split()[1]) for name in means.index if name.startswith(edit))
+        falling = [means[f"{edit} {strength}"] for strength in strengths]
+        assert all(after <= before + 0.001 for before, after in itertools.pairwise(falling))

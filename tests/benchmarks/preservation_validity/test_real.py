@@ -35,7 +35,7 @@ PLAN = read_yaml_file(FOLDER / "real_edits.yaml")
 RATE = 44100
 MODULES = (
     "analyse", "measure", "run", "real", "real_edits", "real_evidence", "real_measure", "real_recordings",
-    "extractors", "real_extractors", "formulas", "success",
+    "extractors", "real_extractors", "formulas", "success", "timbre",
 )  # fmt: skip
 
 
@@ -602,6 +602,13 @@ def test_rows_of_features_that_were_not_measured_again_stay(real: SimpleNamespac
         ("f0", "melody_net", 0.85),
         ("segments", "foote", 0.5),
     ]
+
+
+def test_the_tables_of_timbre_are_made_of_its_scores(real: SimpleNamespace) -> None:
+    rows = pd.read_csv(FOLDER / "timbre.csv")
+    text = f"{real.timbre.summary_table(rows)}\n{real.timbre.edits_table(rows)}"
+    for place in (FOLDER, FOLDER.parents[1] / "metrics" / "timbre_similarity"):
+        assert text in (place / "README.md").read_text(encoding="utf-8"), "run timbre.py --write"
 
 
 def test_the_tables_of_edit_success_are_made_of_its_scores(real: SimpleNamespace) -> None:
