@@ -33,22 +33,9 @@ from music_evals.metrics.harmony import circle_of_fifths_distance
 from music_evals.metrics.tuning import moved_label, over_readings, shared_readings
 
 __all__ = [
-    "ANALYSED",
-    "ERROR_BANDS",
-    "SCORE_BAND",
-    "VERDICTS",
-    "Change",
-    "chords_change",
-    "instrument_change",
-    "key_change",
-    "length_change",
-    "loudness_change",
-    "metre_change",
-    "success",
-    "tempo_change",
-    "transpose_change",
-    "verdict",
-]
+    "ANALYSED", "ERROR_BANDS", "SCORE_BAND", "VERDICTS", "Change", "chords_change", "instrument_change", "key_change",
+    "length_change", "loudness_change", "metre_change", "success", "tempo_change", "transpose_change", "verdict",
+]  # fmt: skip
 
 VERDICTS: Final = ("done", "not done", "cannot be told")
 """What `verdict` may say."""

@@ -70,24 +70,10 @@ from music_evals.metrics.arrays import (
 from music_evals.metrics.note_counts import NoteCounts, count_notes
 
 __all__ = [
-    "ACCURACY_VARIANTS",
-    "CHEN",
-    "CONSONANCE",
-    "VARIANTS",
-    "NoteCounts",
-    "consonance_pitch_accuracy",
-    "consonance_rows",
-    "count_notes",
-    "note_counts",
-    "note_f1",
-    "note_scores",
-    "pitch_accuracy",
-    "position_score",
-    "replication_kernel",
-    "rhythm_accuracy",
-    "self_replication_rate",
-    "step_accuracies",
-]
+    "ACCURACY_VARIANTS", "CHEN", "CONSONANCE", "VARIANTS", "NoteCounts", "consonance_pitch_accuracy", "consonance_rows",
+    "count_notes", "note_counts", "note_f1", "note_scores", "pitch_accuracy", "position_score", "replication_kernel",
+    "rhythm_accuracy", "self_replication_rate", "step_accuracies",
+]  # fmt: skip
 
 CHEN: Final = "chen2020"
 """The accuracies of Music SketchNet, over time indexes."""

@@ -56,22 +56,9 @@ from music_evals.pipelines.preservation_features import (
 from music_evals.stats.intervals import check_confidence
 
 __all__ = [
-    "AUXILIARY",
-    "FACETS",
-    "OFFICIAL_BACKENDS",
-    "OFFICIAL_POLICY",
-    "PRESERVATION_METRICS",
-    "PairScores",
-    "Settings",
-    "Source",
-    "SourceLoader",
-    "Value",
-    "compare",
-    "evaluate_preservation",
-    "load_features",
-    "modality",
-    "score_pair",
-]
+    "AUXILIARY", "FACETS", "OFFICIAL_BACKENDS", "OFFICIAL_POLICY", "PRESERVATION_METRICS", "PairScores", "Settings",
+    "Source", "SourceLoader", "Value", "compare", "evaluate_preservation", "load_features", "modality", "score_pair",
+]  # fmt: skip
 
 LENGTH_TOLERANCE: Final = 0.05  # lengths that differ by more are remarked on
 SURE_SECTIONS_SEC: Final = 60.0  # on shorter music no segmenter is good; a remark says so
