@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import MISSING
 from typing import Any, NamedTuple
 
-__all__ = ["MISSING", "Option", "label_of", "option", "options_of"]
+__all__ = ["MISSING", "Option", "label_of", "option", "options_of", "with_commas"]
 
 _KEY = "music_evals.option"
 
@@ -64,3 +64,8 @@ def options_of(settings: type) -> Iterator[Option]:
 def label_of(settings: type, name: str) -> str:
     """Return how a control on a page calls an option."""
     return next(shown.label for shown in options_of(settings) if shown.name == name)
+
+
+def with_commas(text: str | None) -> list[str]:
+    """Return the names in a text such as ``a, b``."""
+    return [name.strip() for name in (text or "").split(",") if name.strip()]

@@ -26,6 +26,7 @@ import dataclasses
 import datetime as dt
 import functools
 import hashlib
+import ipaddress
 import json
 import os
 import posixpath
@@ -34,7 +35,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from pathlib import PurePosixPath
 from typing import Any
-from urllib.parse import quote, unquote
+from urllib.parse import quote, unquote, urlsplit
 
 from music_evals.errors import (
     FileTooLargeError,
@@ -306,3 +307,12 @@ def _status(error: BaseException) -> int | None:
     else:
         status = getattr(error, "status", None) or getattr(response, "status_code", None)
     return status if isinstance(status, int) else None
+
+
+def is_loopback(url: str) -> bool:
+    """Tell whether an address is that of this machine."""
+    host = urlsplit(url).hostname or ""
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

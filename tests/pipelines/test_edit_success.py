@@ -14,7 +14,14 @@ import soundfile
 from music_evals.annotations import DRUMS, Score, Tempo, TimeSignature
 from music_evals.audio.io import Audio, load_audio
 from music_evals.audio.rendering import render_additive
-from music_evals.errors import InvalidInputError, NoDataError, PairCountError, UndefinedMetricWarning, UnknownNameError
+from music_evals.errors import (
+    InvalidInputError,
+    NoDataError,
+    PairCountError,
+    UndefinedMetricWarning,
+    UnknownNameError,
+    UnsupportedTypeError,
+)
 from music_evals.pipelines.edit_success import evaluate_edit_success
 from music_evals.symbolic.midi import save_midi
 from music_evals.symbolic.notes import make_notes
@@ -169,6 +176,7 @@ def test_what_does_not_fit_together_is_refused(recordings: dict[str, Path]) -> N
         (InvalidInputError, ([score], [recording], [{"tempo": 2}])),
         (InvalidInputError, ([score], [score], [{}])),
         (UnknownNameError, ([score], [score], [{"mood": "sad"}])),
+        (UnsupportedTypeError, ([5], [score], [{"tempo": 2}])),
         (PairCountError, ([score], [score], [])),
         (PairCountError, ([score], [], [])),
         (NoDataError, ([], [], [])),

@@ -209,8 +209,17 @@ class EditRequest:
             raise InvalidInputError(f"{self.source_id}: a request holds either a recording or a score")
         if self.seed < 0:
             raise InvalidInputError(f"{self.source_id}: the seed must be at least 0, got {self.seed}")
-        if self.audio is not None:
-            _check_samples(self.audio, self.sample_rate, self.source_id)
+        if self.audio is None:
+            return
+        if self.audio.dtype != np.float32 or self.audio.ndim != 2 or not self.audio.size:
+            raise InvalidAudioError(
+                f"{self.source_id}: expected float32 samples of shape (channels, n), got {self.audio.dtype} of shape "
+                f"{self.audio.shape}"
+            )
+        if not np.isfinite(self.audio).all():
+            raise InvalidAudioError(f"{self.source_id}: samples must be finite; look for NaN in what made them")
+        if self.sample_rate is None or self.sample_rate < 1:
+            raise InvalidAudioError(f"{self.source_id}: audio needs its sample rate in Hz, got {self.sample_rate}")
 
     @property
     def entrance(self) -> str:
@@ -235,17 +244,6 @@ class EditRequest:
             digest.update(f"{self.sample_rate} {self.audio.shape}".encode())
             digest.update(np.ascontiguousarray(self.audio).tobytes())
         return digest.hexdigest()
-
-
-def _check_samples(audio: Samples, sample_rate: int | None, name: str) -> None:
-    if audio.dtype != np.float32 or audio.ndim != 2 or not audio.size:
-        raise InvalidAudioError(
-            f"{name}: expected float32 samples of shape (channels, n), got {audio.dtype} of shape {audio.shape}"
-        )
-    if not np.isfinite(audio).all():
-        raise InvalidAudioError(f"{name}: samples must be finite; look for NaN in what made them")
-    if sample_rate is None or sample_rate < 1:
-        raise InvalidAudioError(f"{name}: audio needs its sample rate in Hz, got {sample_rate}")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, eq=False)

@@ -88,8 +88,7 @@ class Beats(_Annotation):
             _check_vector(getattr(self, name), name)
         if len(self.pulse) and not (len(self.log_odds) and len(self.span_sec) == 2):
             raise InvalidAnnotationError("the pulse of beats needs their log_odds and span_sec beside it")
-        _check_vector(self.times_sec, "beat times")
-        _check_increasing(self.times_sec, "beat times")
+        _check_vector(self.times_sec, "beat times", increasing=True)
         if not (np.isnan(self.bpm) or 0 < self.bpm < float("inf")):
             raise InvalidAnnotationError(f"bpm must be above 0, or NaN if unknown, got {self.bpm}")
 
@@ -144,7 +143,7 @@ class Chords(_Annotation):
     tuning: float = 0.0
 
     def __post_init__(self) -> None:
-        _check_partition(self.intervals_sec, self.labels, "chords")
+        _check_intervals(self.intervals_sec, "chords", self.labels)
         _check_tuning(self.tuning)
 
 
@@ -164,7 +163,7 @@ class Segments(_Annotation):
     labels: tuple[str, ...]
 
     def __post_init__(self) -> None:
-        _check_partition(self.intervals_sec, self.labels, "segments")
+        _check_intervals(self.intervals_sec, "segments", self.labels)
         if len(self.intervals_sec) and self.intervals_sec[0, 0] != 0:
             raise InvalidAnnotationError(f"segments must start at 0, got {self.intervals_sec[0, 0]:.3f} s")
 
@@ -185,8 +184,7 @@ class F0Track(_Annotation):
     frequencies_hz: FloatArray
 
     def __post_init__(self) -> None:
-        _check_vector(self.times_sec, "frame times")
-        _check_increasing(self.times_sec, "frame times")
+        _check_vector(self.times_sec, "frame times", increasing=True)
         _check_vector(self.frequencies_hz, "frequencies")
         if len(self.times_sec) != len(self.frequencies_hz):
             raise InvalidAnnotationError(
@@ -364,25 +362,21 @@ def _check_tuning(semitones: float) -> None:
         raise InvalidAnnotationError(f"a tuning must lie in -0.5..0.5 semitones, got {semitones}")
 
 
-def _check_vector(values: FloatArray, noun: str) -> None:
+def _check_vector(values: FloatArray, noun: str, *, increasing: bool = False) -> None:
     if values.ndim != 1 or values.dtype.kind != "f" or not np.isfinite(values).all():
         raise InvalidAnnotationError(
             f"{noun} must be finite floats of shape (n,), got {values.dtype} of shape {values.shape}"
         )
-
-
-def _check_increasing(times_sec: FloatArray, noun: str) -> None:
-    if len(times_sec) and times_sec[0] < 0:
-        raise InvalidAnnotationError(f"{noun} must not be negative, got {times_sec[0]:.3f} s")
-    wrong = np.flatnonzero(np.diff(times_sec) <= 0)
-    if len(wrong):
+    if increasing and len(values) and values[0] < 0:
+        raise InvalidAnnotationError(f"{noun} must not be negative, got {values[0]:.3f} s")
+    wrong = np.flatnonzero(np.diff(values) <= 0)
+    if increasing and len(wrong):
         i = int(wrong[0])
-        raise InvalidAnnotationError(
-            f"{noun} must increase; index {i}: {times_sec[i]:.3f} s then {times_sec[i + 1]:.3f} s"
-        )
+        raise InvalidAnnotationError(f"{noun} must increase; index {i}: {values[i]:.3f} s then {values[i + 1]:.3f} s")
 
 
-def _check_intervals(intervals_sec: FloatArray, noun: str) -> None:
+def _check_intervals(intervals_sec: FloatArray, noun: str, labels: tuple[str, ...] | None = None) -> None:
+    """Raise unless intervals are in order; with labels, unless these are as many and no gap is between them."""
     if intervals_sec.ndim != 2 or intervals_sec.shape[1] != 2 or not np.isfinite(intervals_sec).all():
         raise InvalidAnnotationError(f"{noun} need finite intervals of shape (n, 2), got shape {intervals_sec.shape}")
     starts, ends = intervals_sec.T
@@ -394,10 +388,8 @@ def _check_intervals(intervals_sec: FloatArray, noun: str) -> None:
         raise InvalidAnnotationError(
             f"{noun} must not overlap; index {i} ends at {ends[i]:.3f} s, the next starts at {starts[i + 1]:.3f} s"
         )
-
-
-def _check_partition(intervals_sec: FloatArray, labels: tuple[str, ...], noun: str) -> None:
-    _check_intervals(intervals_sec, noun)
+    if labels is None:
+        return
     if len(labels) != len(intervals_sec):
         raise InvalidAnnotationError(f"expected one label each, got {len(labels)} for {len(intervals_sec)} {noun}")
     gaps = np.flatnonzero(intervals_sec[1:, 0] != intervals_sec[:-1, 1])

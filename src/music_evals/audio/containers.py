@@ -163,9 +163,14 @@ def _read(file: IO[bytes], n_bytes: int) -> Container:
 
 def _start(file: IO[bytes]) -> tuple[bytes, int]:
     """Return the first bytes after the ID3v2 tags, and where they stand."""
-    start = _skip_id3(file)
-    file.seek(start)
-    return file.read(12), start
+    start = 0
+    while True:
+        file.seek(start)
+        magic = file.read(12)
+        if magic[:3] != b"ID3" or len(magic) < 10:
+            return magic, start
+        size = magic[6] << 21 | magic[7] << 14 | magic[8] << 7 | magic[9]  # seven bits a byte
+        start += 10 + size + (10 if magic[5] & 0x10 else 0)
 
 
 def _format(magic: bytes, start: int) -> str:
@@ -183,18 +188,6 @@ def _format(magic: bytes, start: int) -> str:
 
 
 _FIRST_BYTES = {b"fLaC": "FLAC", b"OggS": "OGG", b"\x1aE\xdf\xa3": "MATROSKA"}
-
-
-def _skip_id3(file: IO[bytes]) -> int:
-    """Return where the file goes on after the ID3v2 tags at its start."""
-    start = 0
-    while True:
-        file.seek(start)
-        tag = file.read(10)
-        if tag[:3] != b"ID3" or len(tag) < 10:
-            return start
-        size = tag[6] << 21 | tag[7] << 14 | tag[8] << 7 | tag[9]  # seven bits a byte
-        start += 10 + size + (10 if tag[5] & 0x10 else 0)
 
 
 # --- WAV and AIFF ----------------------------------------------------------------------------------------------------

@@ -169,7 +169,13 @@ class _Extraction:
             raise BackendError(
                 f"the {backend.feature} backend {backend.name!r} failed: {type(error).__name__}: {error}"
             ) from error
-        return _settled(value, backend)
+        kind = FEATURES[backend.feature]
+        if not isinstance(value, kind):
+            raise BackendError(
+                f"the {backend.feature} backend {backend.name!r} returned {type(value).__name__}, not {kind.__name__}"
+            )
+        # laid out as the arrays of a stored one: sums over them add up in the same order
+        return kind.from_arrays({name: np.asarray(array, order="C") for name, array in value.to_arrays().items()})
 
     def _digest(self, name: str) -> str:
         """Return the hash of what the feature depends on besides the samples: its backend and those of its inputs."""
@@ -200,13 +206,3 @@ def _edge(audio: Audio, feature: str) -> str:
     if feature in _NEEDS_LENGTH and audio.duration_sec < SHORTEST_STRUCTURE_SEC:
         return f"shorter than {SHORTEST_STRUCTURE_SEC:g} s"
     return ""
-
-
-def _settled(value: Any, backend: Backend) -> Any:
-    """Return the annotation with its arrays laid out as a stored one's: sums over them add up in the same order."""
-    kind = FEATURES[backend.feature]
-    if not isinstance(value, kind):
-        raise BackendError(
-            f"the {backend.feature} backend {backend.name!r} returned {type(value).__name__}, not {kind.__name__}"
-        )
-    return kind.from_arrays({name: np.asarray(array, order="C") for name, array in value.to_arrays().items()})

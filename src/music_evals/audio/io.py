@@ -44,20 +44,9 @@ from music_evals.errors import FileTooLargeError, InvalidAudioError, InvalidInpu
 from music_evals.files import check_no_pointer_in, reading
 
 __all__ = [
-    "AUDIO_SUFFIXES",
-    "DECODERS",
-    "DEFAULT_AUDIO_LIMITS",
-    "DEFAULT_POLICY",
-    "SAMPLE_RATE",
-    "Audio",
-    "AudioLimits",
-    "AudioPolicy",
-    "check_header",
-    "encode_flac",
-    "load_audio",
-    "load_channels",
-    "recordings",
-]
+    "AUDIO_SUFFIXES", "DECODERS", "DEFAULT_AUDIO_LIMITS", "DEFAULT_POLICY", "SAMPLE_RATE", "Audio", "AudioLimits",
+    "AudioPolicy", "check_header", "encode_flac", "load_audio", "load_channels", "recordings",
+]  # fmt: skip
 
 Value = TypeVar("Value")
 

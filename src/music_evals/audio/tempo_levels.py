@@ -102,13 +102,9 @@ def share_phase(reference: Beats, estimate: Beats) -> tuple[Beats, Beats]:
     losses = [
         (_worth(old) - _worth(new)) / len(old.times_sec) for old, new in zip((reference, estimate), again, strict=True)
     ]
-    pairs = [(again[0], estimate), (reference, again[1])]
-    together = [
-        (loss, place)
-        for place, (loss, pair) in enumerate(zip(losses, pairs, strict=True))
-        if loss <= EQUAL_EVIDENCE and _f_measure(*pair) >= MANY_HITS
-    ]
-    return pairs[min(together)[1]] if together else (reference, estimate)
+    pairs = zip(losses, ((again[0], estimate), (reference, again[1])), strict=True)
+    near = [each for each in pairs if each[0] <= EQUAL_EVIDENCE and _f_measure(*each[1]) >= MANY_HITS]
+    return min(near, key=lambda each: each[0], default=(0.0, (reference, estimate)))[1]
 
 
 def _pulled(beats: Beats, other: Beats) -> Beats:
@@ -118,9 +114,7 @@ def _pulled(beats: Beats, other: Beats) -> Beats:
     for near, share in ((-1, 0.7), (0, 1.0), (1, 0.7)):
         inside = (frames + near >= 0) & (frames + near < len(log_odds))
         log_odds[frames[inside] + near] += share * PULL
-    width = 2**PHASE_WINDOW_OCTAVES
-    slowest, fastest = max(beats.bpm / width, RANGE_BPM[0]), min(beats.bpm * width, RANGE_BPM[1])
-    again = beats_within(dataclasses.replace(beats, log_odds=log_odds), slowest, fastest)
+    again = _counted_near(dataclasses.replace(beats, log_odds=log_odds), beats.bpm, PHASE_WINDOW_OCTAVES)
     return dataclasses.replace(again, log_odds=beats.log_odds)
 
 
@@ -135,10 +129,10 @@ def _f_measure(first: Beats, second: Beats) -> float:
     return 2 * hits / (len(first.times_sec) + len(second.times_sec))
 
 
-def _counted_near(beats: Beats, bpm: float) -> Beats:
+def _counted_near(beats: Beats, bpm: float, window_octaves: float = WINDOW_OCTAVES) -> Beats:
     """Return the beats around a tempo; none where it is out of range."""
-    slowest, fastest = max(bpm / 2**WINDOW_OCTAVES, RANGE_BPM[0]), min(bpm * 2**WINDOW_OCTAVES, RANGE_BPM[1])
-    return beats_within(beats, slowest, fastest)
+    width = 2**window_octaves
+    return beats_within(beats, max(bpm / width, RANGE_BPM[0]), min(bpm * width, RANGE_BPM[1]))
 
 
 def _worth(beats: Beats) -> float:

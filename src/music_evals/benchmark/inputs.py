@@ -71,11 +71,6 @@ def some(names: Sequence[str]) -> str:
     return ", ".join(names[:SHOWN]) + more
 
 
-def with_commas(text: str | None) -> list[str]:
-    """Return the names in a text such as ``a, b``."""
-    return [name.strip() for name in (text or "").split(",") if name.strip()]
-
-
 def named_path(text: str | os.PathLike[str], setting: str) -> tuple[str, Location]:
     """Return system and place of ``NAME=PATH`` or ``PATH``; what exists, a `Path` or a URL is never cut."""
     given = os.fspath(text)

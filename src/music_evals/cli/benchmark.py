@@ -7,16 +7,9 @@ import json
 from typing import Any
 
 from music_evals.cli.console import Bar, list_failures, say, to_stdout
-from music_evals.cli.options import (
-    add_list,
-    add_options,
-    add_output_options,
-    add_verb,
-    by_system,
-    from_options,
-    with_commas,
-)
+from music_evals.cli.options import add_list, add_options, add_output_options, add_verb, by_system, from_options
 from music_evals.errors import InvalidInputError
+from music_evals.options import with_commas
 from music_evals.protocols import EDITORS, editor_names
 
 _HELP = """\

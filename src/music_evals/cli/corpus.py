@@ -7,8 +7,9 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from music_evals.cli.console import SHOWN_FAILURES, Bar, list_failures, say, to_stdout
-from music_evals.cli.options import add_options, add_output_options, add_verb, from_options, in_options, with_commas
+from music_evals.cli.options import add_options, add_output_options, add_verb, from_options, in_options
 from music_evals.errors import InvalidInputError
+from music_evals.options import with_commas
 
 if TYPE_CHECKING:
     from music_evals.datasets.corpus import Corpus

@@ -15,9 +15,9 @@ from music_evals.cli.options import (
     add_verb,
     add_writer_options,
     from_options,
-    with_commas,
     writer_of,
 )
+from music_evals.options import with_commas
 from music_evals.protocols import EDITORS
 
 _HELP = f"""\

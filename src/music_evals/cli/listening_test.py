@@ -21,9 +21,9 @@ from music_evals.cli.options import (
     add_verb,
     from_options,
     sizes_of,
-    with_commas,
 )
 from music_evals.cli.studies import add_introduction_options, add_serve, introduction_of
+from music_evals.options import with_commas
 
 if TYPE_CHECKING:
     from music_evals.studies.listening.build import BuiltTest

@@ -118,11 +118,6 @@ def add_confidence(group: Any) -> None:
     group.add_argument("--confidence", type=float, default=0.95, metavar="P", help=help_)
 
 
-def with_commas(text: str | None) -> list[str]:
-    """Return the names in a text such as ``a,b``."""
-    return [name.strip() for name in (text or "").split(",") if name.strip()]
-
-
 def sizes_of(text: str, flag: str) -> list[int]:
     """Return the whole numbers in a text such as ``6,12``."""
     try:

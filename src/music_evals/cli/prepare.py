@@ -14,9 +14,9 @@ from music_evals.cli.options import (
     add_writer_options,
     from_options,
     in_options,
-    with_commas,
     writer_of,
 )
+from music_evals.options import with_commas
 
 _HELP = """\
 Prepare songs for annotation, as a data set with one config, `automatic`, one row a song.

@@ -25,28 +25,8 @@ from music_evals.hf.targets import CaptionsMetric, NearnessMetric, TargetsMetric
 from music_evals.hf.text import LyricsMetric, TagsMetric, TextsMetric, ThemesMetric, WordsMetric, read_lyrics, read_tags
 
 __all__ = [
-    "AudioMetric",
-    "CaptionsMetric",
-    "CellPairs",
-    "CellsMetric",
-    "LikelihoodMetric",
-    "LyricsMetric",
-    "NearnessMetric",
-    "StudyMetric",
-    "SymbolicMetric",
-    "SymbolicPairs",
-    "TagsMetric",
-    "TargetsMetric",
-    "TextsMetric",
-    "ThemesMetric",
-    "WordsMetric",
-    "join_study",
-    "read_captions",
-    "read_log_probabilities",
-    "read_lyrics",
-    "read_pairs",
-    "read_requests",
-    "read_rolls",
-    "read_sources",
-    "read_tags",
-]
+    "AudioMetric", "CaptionsMetric", "CellPairs", "CellsMetric", "LikelihoodMetric", "LyricsMetric", "NearnessMetric",
+    "StudyMetric", "SymbolicMetric", "SymbolicPairs", "TagsMetric", "TargetsMetric", "TextsMetric", "ThemesMetric",
+    "WordsMetric", "join_study", "read_captions", "read_log_probabilities", "read_lyrics", "read_pairs",
+    "read_requests", "read_rolls", "read_sources", "read_tags",
+]  # fmt: skip

@@ -80,14 +80,11 @@ class CaptionsMetric(AudioMetric):
         if name != "references":
             return super()._encode(name, index, item)
         given = item if isinstance(item, Mapping) else {}
-        texts = {"text": given.get("text"), "source_text": given.get("source_text")}
-        if (
-            "source" not in given
-            or not isinstance(texts["text"], str)
-            or not isinstance(texts["source_text"], str | None)
-        ):
+        text, before = given.get("text"), given.get("source_text")
+        if "source" not in given or not isinstance(text, str) or not isinstance(before, str | None):
             raise UnsupportedTypeError(f"{name}[{index}]: expected a dict with source, text and perhaps source_text")
-        return json.dumps({"source": super()._encode(name, index, item["source"])} | texts)
+        source = super()._encode(name, index, item["source"])
+        return json.dumps({"source": source, "text": text, "source_text": before})
 
 
 class NearnessMetric(AudioMetric):

@@ -52,19 +52,9 @@ from music_evals.lyrics.last_words import load_last_words
 from music_evals.lyrics.readings import LINE_END, load_readings, rhyme_of_bopomofo
 
 __all__ = [
-    "METHODS",
-    "RHYME_CLASSES",
-    "SCHEMES",
-    "RhymeClass",
-    "RhymeMethod",
-    "class_counts",
-    "last_character",
-    "rhyme_by_words",
-    "rhyme_class",
-    "rhyme_function",
-    "rhyme_kind",
-    "rhyme_marks",
-]
+    "METHODS", "RHYME_CLASSES", "SCHEMES", "RhymeClass", "RhymeMethod", "class_counts", "last_character",
+    "rhyme_by_words", "rhyme_class", "rhyme_function", "rhyme_kind", "rhyme_marks",
+]  # fmt: skip
 
 METHODS: Final = ("official", "line", "char", "words")
 """Named ways to find the class of a line."""

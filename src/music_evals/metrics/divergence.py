@@ -72,21 +72,10 @@ from music_evals.metrics.bars import (
 from music_evals.metrics.note_counts import count_rests
 
 __all__ = [
-    "FEATURES",
-    "VARIANTS",
-    "feature_rows",
-    "groove_divergence",
-    "groove_similarity",
-    "histogram_bins",
-    "jensen_shannon",
-    "masses",
-    "n_bins",
-    "normalised_jensen_shannon",
-    "pitch_class_divergence",
-    "pitch_class_entropy_difference",
-    "silence_divergence",
-    "silence_rate",
-]
+    "FEATURES", "VARIANTS", "feature_rows", "groove_divergence", "groove_similarity", "histogram_bins",
+    "jensen_shannon", "masses", "n_bins", "normalised_jensen_shannon", "pitch_class_divergence",
+    "pitch_class_entropy_difference", "silence_divergence", "silence_rate",
+]  # fmt: skip
 
 FEATURES: Final = ("silence_divergence", "pitch_class_divergence", "groove_divergence")
 """Order of the features in the rows of `feature_rows`."""

@@ -84,7 +84,14 @@ def warping_path(reference: Frames, estimate: Frames, *, metric: str) -> npt.NDA
             np.copyto(step, 2, where=down < best)
             np.minimum(best, down, out=cost[0][here])
         cost = [cost[2], cost[0], cost[1]]
-    return _backtrack(steps, starts, n, m)
+    i, j = n - 1, m - 1
+    path = [(i, j)]
+    while i or j:
+        # the place of row i in anti-diagonal i + j, whose first row is max(0, i + j - m + 1)
+        back = _STEPS[steps[starts[i + j] + i - max(0, i + j - m + 1)]]
+        i, j = i - back[0], j - back[1]
+        path.append((i, j))
+    return np.array(path[::-1], dtype=np.int64)
 
 
 def silence_apart(reference: Frames, estimate: Frames) -> tuple[Frames, Frames]:
@@ -104,17 +111,6 @@ def path_costs(reference: Frames, estimate: Frames, path: npt.NDArray[np.int64],
         tile = cdist(reference[i[0] : i[-1] + 1], estimate[j[0] : j[-1] + 1], metric)
         costs[start : start + _TILE] = tile[i - i[0], j - j[0]]
     return costs
-
-
-def _backtrack(steps: npt.NDArray[np.uint8], starts: npt.NDArray[np.int64], n: int, m: int) -> npt.NDArray[np.int64]:
-    i, j = n - 1, m - 1
-    path = [(i, j)]
-    while i or j:
-        # the place of row i in anti-diagonal i + j, whose first row is max(0, i + j - m + 1)
-        down, right = _STEPS[steps[starts[i + j] + i - max(0, i + j - m + 1)]]
-        i, j = i - down, j - right
-        path.append((i, j))
-    return np.array(path[::-1], dtype=np.int64)
 
 
 def _anti_diagonals(reference: Frames, estimate: Frames, metric: str) -> Iterator[tuple[int, FloatArray]]:

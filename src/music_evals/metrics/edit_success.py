@@ -33,22 +33,9 @@ from music_evals.metrics.harmony import circle_of_fifths_distance
 from music_evals.metrics.tuning import moved_label, over_readings, shared_readings
 
 __all__ = [
-    "ANALYSED",
-    "ERROR_BANDS",
-    "SCORE_BAND",
-    "VERDICTS",
-    "Change",
-    "chords_change",
-    "instrument_change",
-    "key_change",
-    "length_change",
-    "loudness_change",
-    "metre_change",
-    "success",
-    "tempo_change",
-    "transpose_change",
-    "verdict",
-]
+    "ANALYSED", "ERROR_BANDS", "SCORE_BAND", "VERDICTS", "Change", "chords_change", "instrument_change", "key_change",
+    "length_change", "loudness_change", "metre_change", "success", "tempo_change", "transpose_change", "verdict",
+]  # fmt: skip
 
 VERDICTS: Final = ("done", "not done", "cannot be told")
 """What `verdict` may say."""
@@ -152,25 +139,19 @@ def transpose_change(reference: Chroma, estimate: Chroma, target: EditTarget) ->
     """
     if target.amount % 12 == 0:
         return _unknown("transpose_change", "whole octaves leave the pitch classes as they are")
-    means = [_centred_mean(side) for side in (reference, estimate)]
-    if not means[0].any():
+    means = [
+        side.frames.mean(axis=1, dtype=np.float64) if side.frames.shape[1] else np.zeros(12)
+        for side in (reference, estimate)
+    ]
+    first, second = (mean - mean.mean() for mean in means)
+    if not first.any():
         return _unknown("transpose_change", "no pitch class of the original stands out")
-    correlations = [float(np.roll(means[0], step) @ means[1]) for step in range(12)]
-    turned = int(np.argmax(correlations)) + _retuned(reference, estimate)
+    correlations = [float(np.roll(first, step) @ second) for step in range(12)]
+    readings = shared_readings(reference.tuning, estimate.tuning)
+    turned = int(np.argmax(correlations)) + sum(weight * steps for steps, weight in readings)
     requested, measured = (6 - (6 - steps) % 12 for steps in (target.amount, turned))  # -6 to 6
     missed = 6 - (6 - measured + requested) % 12
     return Change(requested, requested + missed if measured else 0.0)
-
-
-def _retuned(reference: Chroma, estimate: Chroma) -> float:
-    """Return by how many semitones the pitch classes of an estimate lie above those of its reference."""
-    return sum(weight * steps for steps, weight in shared_readings(reference.tuning, estimate.tuning))
-
-
-def _centred_mean(chroma: Chroma) -> FloatArray:
-    mean = chroma.frames.mean(axis=1, dtype=np.float64) if chroma.frames.shape[1] else np.zeros(12)
-    centred: FloatArray = mean - mean.mean()
-    return centred
 
 
 def key_change(reference: Key, estimate: Key, target: EditTarget) -> Change:

@@ -123,14 +123,9 @@ def circle_of_fifths_distance(reference: Key, estimate: Key, *, variant: str = "
     1.0
     """
     check_variant(variant, PRESERVATION_VARIANTS)
-    semitones = _relative_major(estimate) - _relative_major(reference)
-
-    def distance(moved: int) -> float:
-        # a fifth is 7 semitones, and 7 * 7 = 1 modulo 12: times 7 turns semitones into steps on the circle
-        steps = 7 * (semitones + moved) % 12
-        return min(steps, 12 - steps) / 6
-
-    return over_readings(reference, estimate, distance, variant)
+    first, second = (key.tonic + 3 * (key.mode == "minor") for key in (reference, estimate))  # the relative majors
+    # a fifth is 7 semitones, and 7 * 7 = 1 modulo 12: times 7 turns semitones into steps on the circle, here -6 to 5
+    return over_readings(reference, estimate, lambda up: abs((7 * (second - first + up) + 6) % 12 - 6) / 6, variant)
 
 
 def same_mode(reference: Key, estimate: Key, *, variant: str = "corrected") -> float:
@@ -141,10 +136,6 @@ def same_mode(reference: Key, estimate: Key, *, variant: str = "corrected") -> f
     """
     check_variant(variant)
     return float(reference.mode == estimate.mode)
-
-
-def _relative_major(key: Key) -> int:
-    return (key.tonic + 3 * (key.mode == "minor")) % 12
 
 
 def major_minor_score(reference: Chords, estimate: Chords, *, variant: str = "corrected") -> float:
@@ -191,17 +182,25 @@ def major_minor_score(reference: Chords, estimate: Chords, *, variant: str = "co
     if not reference.labels or (variant == "official" and not estimate.labels):
         side = "estimate" if reference.labels else "reference"
         return undefined("major_minor_score", f"the {side} has no chords")
-    durations, first, second = _merge(reference, estimate)
+    # the reference's span, cut at every change of either side
+    start, end = reference.intervals_sec[0, 0], reference.intervals_sec[-1, 1]
+    intervals, labels = crop_to(estimate.intervals_sec, estimate.labels, start, end)
+    edges = np.unique(np.concatenate([reference.intervals_sec.ravel(), intervals.ravel()]))
+    starts, durations = edges[:-1], np.diff(edges)
+    # the interval of either side that each piece lies in, by the last start that is not after it
+    places = np.searchsorted(reference.intervals_sec[:, 0], starts, side="right") - 1
+    others = np.searchsorted(intervals[:, 0], starts, side="right") - 1
+    covered = starts < np.append(intervals[:, 1], -np.inf)[others]  # at -1: before the first
+    first = [reference.labels[i] for i in places]
+    second = [labels[i] if inside else NO_CHORD for i, inside in zip(others, covered, strict=True)]
+    return over_readings(reference, estimate, lambda up: _share_of_time(durations, first, second, up, variant), variant)
 
-    def share(moved: int) -> float:
-        return _share_of_time(durations, first, [moved_label(label, moved) for label in second], variant)
 
-    return over_readings(reference, estimate, share, variant)
-
-
-def _share_of_time(durations: FloatArray, first: Sequence[str], second: Sequence[str], variant: str) -> float:
-    """Return the share of time, of that which counts, during which both have the same major or minor chord."""
-    name = "major_minor_score"
+def _share_of_time(
+    durations: FloatArray, first: Sequence[str], second: Sequence[str], moved: int, variant: str
+) -> float:
+    """Return the share of time that counts in which both have one major or minor chord, the second's moved up."""
+    name, second = "major_minor_score", [moved_label(label, moved) for label in second]
     # 1 where the chords agree, 0 where not, -1 where the reference is outside of major, minor and none
     from mir_eval.chord import InvalidChordException, majmin
 
@@ -221,24 +220,6 @@ def _share_of_time(durations: FloatArray, first: Sequence[str], second: Sequence
     if not counts.any():
         return undefined(name, "the reference has no major or minor chord and the estimate has none there either")
     return float(np.sum(agreement[counts] * durations[counts]) / np.sum(durations[counts]))
-
-
-def _merge(reference: Chords, estimate: Chords) -> tuple[FloatArray, list[str], list[str]]:
-    """Cut the reference's span at every change of either side; return durations and both labels."""
-    start, end = reference.intervals_sec[0, 0], reference.intervals_sec[-1, 1]
-    intervals, labels = crop_to(estimate.intervals_sec, estimate.labels, start, end)
-    edges = np.unique(np.concatenate([reference.intervals_sec.ravel(), intervals.ravel()]))
-    starts = edges[:-1]
-    # the interval of either side that each piece lies in, by the last start that is not after it
-    first = np.searchsorted(reference.intervals_sec[:, 0], starts, side="right") - 1
-    second = np.searchsorted(intervals[:, 0], starts, side="right") - 1
-    ends = np.append(intervals[:, 1], -np.inf)  # at -1: before the first
-    covered = starts < ends[second]
-    return (
-        np.diff(edges),
-        [reference.labels[i] for i in first],
-        [labels[i] if inside else NO_CHORD for i, inside in zip(second, covered, strict=True)],
-    )
 
 
 def chroma_dtw_similarity(reference: Chroma, estimate: Chroma, *, variant: str = "corrected") -> float:
@@ -302,8 +283,7 @@ def chroma_dtw_similarity(reference: Chroma, estimate: Chroma, *, variant: str =
     else:
         n = FRAMES_PER_MEAN * -(-longest // (FRAMES_PER_MEAN * MAX_FRAMES))
         first, second = (clear_frames(chroma, n) for chroma in (reference, estimate))
-    similarity = functools.partial(_moved_similarity, first, second)
-    return over_readings(reference, estimate, lambda moved: max(0.0, similarity(moved)), variant)
+    return over_readings(reference, estimate, lambda up: max(0.0, _moved_similarity(first, second, up)), variant)
 
 
 def mean_chroma_cosine(reference: Chroma, estimate: Chroma, *, variant: str = MUSECPEVAL) -> float:

@@ -70,24 +70,10 @@ from music_evals.metrics.arrays import (
 from music_evals.metrics.note_counts import NoteCounts, count_notes
 
 __all__ = [
-    "ACCURACY_VARIANTS",
-    "CHEN",
-    "CONSONANCE",
-    "VARIANTS",
-    "NoteCounts",
-    "consonance_pitch_accuracy",
-    "consonance_rows",
-    "count_notes",
-    "note_counts",
-    "note_f1",
-    "note_scores",
-    "pitch_accuracy",
-    "position_score",
-    "replication_kernel",
-    "rhythm_accuracy",
-    "self_replication_rate",
-    "step_accuracies",
-]
+    "ACCURACY_VARIANTS", "CHEN", "CONSONANCE", "VARIANTS", "NoteCounts", "consonance_pitch_accuracy", "consonance_rows",
+    "count_notes", "note_counts", "note_f1", "note_scores", "pitch_accuracy", "position_score", "replication_kernel",
+    "rhythm_accuracy", "self_replication_rate", "step_accuracies",
+]  # fmt: skip
 
 CHEN: Final = "chen2020"
 """The accuracies of Music SketchNet, over time indexes."""
@@ -339,7 +325,10 @@ def replication_kernel(corpus: npt.ArrayLike | None, *, transposed: bool) -> Cal
     def kernel(whole: Tokens, middles: Tokens) -> FloatArray:
         measures, sounding = _measures(middles, transposed=transposed)
         if sources is None:
-            copied = _in_own_context(measures, whole, transposed=transposed)
+            outside = np.concatenate([whole[:, MUSIB_LAYOUT.past], whole[:, MUSIB_LAYOUT.future]], axis=1)
+            around, _ = _measures(outside, transposed=transposed)
+            # each measure of a middle with each measure around it
+            copied = (measures[:, :, None] == around[:, None, :]).any(axis=2)
         else:
             copied = np.isin(measures.ravel(), sources).reshape(measures.shape)
         return np.atleast_2d(_ratio((copied & sounding).sum(axis=1), sounding.sum(axis=1), np.nan))
@@ -360,14 +349,6 @@ def _measures(tokens: Tokens, *, transposed: bool) -> tuple[npt.NDArray[np.void]
     # the bytes of 24 tokens as one value, which is compared as a whole
     measures: npt.NDArray[np.void] = content.view(f"V{content.itemsize * n_steps}")[..., 0]
     return measures, sounding
-
-
-def _in_own_context(measures: npt.NDArray[np.void], whole: Tokens, *, transposed: bool) -> npt.NDArray[np.bool_]:
-    outside = np.concatenate([whole[:, MUSIB_LAYOUT.past], whole[:, MUSIB_LAYOUT.future]], axis=1)
-    sources, _ = _measures(outside, transposed=transposed)
-    # each measure of a middle with each measure around it
-    copied: npt.NDArray[np.bool_] = (measures[:, :, None] == sources[:, None, :]).any(axis=2)
-    return copied
 
 
 def _corpus_measures(corpus: npt.ArrayLike, *, transposed: bool) -> npt.NDArray[np.void]:

@@ -31,19 +31,10 @@ from music_evals.errors import InvalidInputError, PairCountError
 from music_evals.metrics.arrays import undefined
 
 __all__ = [
-    "DIVERSITY_OF_PEOPLE",
-    "REPETITION_OF_PEOPLE",
-    "WORDS_OF_PEOPLE",
-    "distances_from_people",
-    "gated_structure",
-    "line_repetition",
-    "lyric_diversity",
-    "lyric_wordlikeness",
-    "lyrics_vector",
-    "outside",
-    "theme_similarity",
+    "DIVERSITY_OF_PEOPLE", "REPETITION_OF_PEOPLE", "WORDS_OF_PEOPLE", "distances_from_people", "gated_structure",
+    "line_repetition", "lyric_diversity", "lyric_wordlikeness", "lyrics_vector", "outside", "theme_similarity",
     "word_share",
-]
+]  # fmt: skip
 
 Sections = Sequence[Sequence[str]]
 

@@ -67,19 +67,9 @@ from music_evals.metrics.lyric_report import (
 )
 
 __all__ = [
-    "MAXIMUM",
-    "SECTION_MATCHES",
-    "VARIANTS",
-    "Agreement",
-    "Level",
-    "LineReport",
-    "LyricStructure",
-    "Pattern",
-    "SectionReport",
-    "rhyme_agreement",
-    "structure_score",
-    "without_letters",
-]
+    "MAXIMUM", "SECTION_MATCHES", "VARIANTS", "Agreement", "Level", "LineReport", "LyricStructure", "Pattern",
+    "SectionReport", "rhyme_agreement", "structure_score", "without_letters",
+]  # fmt: skip
 
 VARIANTS: Final = ("official", "corrected", "paper")
 """The authors' code bit for bit, the fewest edits, or the text of the paper."""

@@ -56,7 +56,7 @@ H. Hyyrö: "Bit-parallel LCS-length computation revisited", AWOCA 2004.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -224,15 +224,9 @@ def _grid(name: str, reference: F0Track, estimate: F0Track, variant: str) -> _Gr
         estimate = F0Track(reference.times_sec, nothing)
     from mir_eval.melody import to_cent_voicing
 
-    times_sec, frequencies_hz = _with_silent_ends(estimate, reference.times_sec)
-    grid = to_cent_voicing(reference.times_sec, reference.frequencies_hz, times_sec, frequencies_hz)
-    return _Grid(*grid)
-
-
-def _with_silent_ends(estimate: F0Track, grid_sec: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return times and frequencies with an unvoiced frame one hop before and after, where the grid reaches beyond."""
-    # Without them mir_eval would hold the first and the last frame up to the ends of the grid.
-    times_sec, frequencies_hz = estimate.times_sec, estimate.frequencies_hz
+    # An unvoiced frame one hop before and after, where the grid reaches beyond: without them mir_eval would hold the
+    # first and the last frame up to the ends of the grid.
+    grid_sec, times_sec, frequencies_hz = reference.times_sec, estimate.times_sec, estimate.frequencies_hz
     hops_sec = np.diff(times_sec if len(times_sec) > 1 else grid_sec)
     hop_sec = float(np.median(hops_sec)) if len(hops_sec) else 1.0
     if len(times_sec) == 1 or grid_sec[-1] > times_sec[-1] + _ROUNDING_SEC:
@@ -240,7 +234,7 @@ def _with_silent_ends(estimate: F0Track, grid_sec: FloatArray) -> tuple[FloatArr
     if grid_sec[0] <= times_sec[0] - hop_sec:
         times_sec = np.insert(times_sec, 0, times_sec[0] - hop_sec)
         frequencies_hz = np.insert(frequencies_hz, 0, 0.0)
-    return times_sec, frequencies_hz
+    return _Grid(*to_cent_voicing(grid_sec, reference.frequencies_hz, times_sec, frequencies_hz))
 
 
 def melody_contour_accuracy(reference: F0Track, estimate: F0Track, *, variant: str = "corrected") -> float:
@@ -288,7 +282,13 @@ def melody_contour_accuracy(reference: F0Track, estimate: F0Track, *, variant: s
         return 0.0
     times_sec, pitches = reference.times_sec[reference.voiced], reference.frequencies_hz[reference.voiced]
     stretch = _length_sec(estimate) / _length_sec(reference)
-    most = max(_agreeing(pitches, _read_at(estimate, times_sec * factor)) for factor in (1.0, stretch))
+    # a frame is the nearest between the middles of the gaps on its two sides; beyond the track there is no pitch
+    middles = (estimate.times_sec[1:] + estimate.times_sec[:-1]) / 2
+    most = 0
+    for there_sec in (times_sec, times_sec * stretch):
+        nearest = np.searchsorted(middles, there_sec + _ROUNDING_SEC, side="right")
+        guesses = np.abs(estimate.frequencies_hz[nearest])
+        most = max(most, _agreeing(pitches, np.where(there_sec < _length_sec(estimate), guesses, 0.0)))
     return most / len(pitches)
 
 
@@ -297,16 +297,6 @@ def _length_sec(track: F0Track) -> float:
     times_sec = track.times_sec
     hop_sec = float(np.median(np.diff(times_sec))) if len(times_sec) > 1 else 1.0
     return float(times_sec[-1]) + hop_sec
-
-
-def _read_at(track: F0Track, times_sec: FloatArray) -> FloatArray:
-    """Return the frequencies of the nearest frames, guesses too; 0 if missing or beyond the track."""
-    grid = track.times_sec
-    # a frame is the nearest between the middles of the gaps on its two sides
-    middles = (grid[1:] + grid[:-1]) / 2
-    nearest = np.searchsorted(middles, times_sec + _ROUNDING_SEC, side="right")
-    inside = times_sec < _length_sec(track)
-    return np.where(inside, np.abs(track.frequencies_hz[nearest]), 0.0)
 
 
 def _agreeing(reference_hz: FloatArray, estimate_hz: FloatArray) -> int:
@@ -357,11 +347,7 @@ def interval_lcs(reference: Melody, estimate: Melody, *, variant: str = "correct
     first, second = (intervals(melody) for melody in (reference, estimate))
     if not first and not second:
         return undefined("interval_lcs", "neither side has two notes")
-    return 2 * _lcs_length(first, second) / (len(first) + len(second))
-
-
-def _lcs_length(first: Sequence[int], second: Sequence[int]) -> int:
-    """Return the length of the longest common subsequence, by Hyyrö's rows of bits: a whole number is a row."""
+    # the longest common subsequence by Hyyrö's rows of bits: a whole number is a row
     places: dict[int, int] = {}
     for place, value in enumerate(first):
         places[value] = places.get(value, 0) | 1 << place
@@ -371,7 +357,7 @@ def _lcs_length(first: Sequence[int], second: Sequence[int]) -> int:
         # Hyyrö: V <- (V + (V & M)) | (V & ~M), with M the places of the value
         met = row & places.get(value, 0)
         row = (row + met | row - met) & whole
-    return len(first) - row.bit_count()
+    return 2 * (len(first) - row.bit_count()) / (len(first) + len(second))
 
 
 def motif_jaccard(

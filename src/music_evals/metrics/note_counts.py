@@ -38,37 +38,27 @@ def count_notes(reference: Tokens, estimate: Tokens) -> NoteCounts:
     reference_onsets, estimate_onsets = _pack(onsets), _pack(estimate < HOLD)
     shared = reference_onsets & estimate_onsets
     n_shared = _popcount(shared)
+    # Of the notes begun together those are left out that end at different steps. Stops are the steps that stop a note;
+    # the next stop of either side decides: if it stops both, the durations are equal. It is reached by a carry: a one,
+    # added just after the start, runs through the steps where both sides hold and comes to rest on the first that stops
+    # one of them. No two carries meet, since every start is itself a stop.
     stops = _pack(reference != HOLD), _pack(estimate != HOLD)
+    any_stop = stops[0] | stops[1]
+    after = shared << _UINT64_ONE
+    after[1:] |= shared[:-1] >> _TOP
+    moved = _add(~any_stop, after)
     return NoteCounts(
         _popcount(reference_onsets),
         _popcount(estimate_onsets),
         n_shared,
         _popcount(_pack((reference == estimate) & onsets)),
-        n_shared - _count_different_ends(shared, *stops),
+        n_shared - _popcount(moved & any_stop & (stops[0] ^ stops[1])),
     )
 
 
 def count_rests(tokens: Tokens) -> IntArray:
     """Return the number of steps that rest, shape (n,), for tokens of shape (n, steps)."""
     return _popcount(_pack(tokens == REST))
-
-
-def _count_different_ends(starts: Words, first: Words, second: Words) -> IntArray:
-    """Count the notes, begun together at `starts`, that end at different steps."""
-    # `first` and `second` hold the steps that stop a note. The next stop of either side decides: if it stops both, the
-    # durations are equal. That next stop is found by a carry: a one, added just after the start, runs through the steps
-    # where both sides hold and comes to rest on the first that stops one of them. No two carries meet, since every
-    # start is itself a stop.
-    stops = first | second
-    moved = _add(~stops, _shift(starts))
-    return _popcount(moved & stops & (first ^ second))
-
-
-def _shift(words: Words) -> Words:
-    """Move every bit to the next step."""
-    shifted = words << _UINT64_ONE
-    shifted[1:] |= words[:-1] >> _TOP
-    return shifted
 
 
 def _add(first: Words, second: Words) -> Words:

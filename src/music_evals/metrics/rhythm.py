@@ -363,7 +363,13 @@ def swing_ratio(reference: Beats, estimate: Beats, *, variant: str = "corrected"
     # the place of the same moment in an estimate that swings more by each change, shape (changes, places)
     ratios = np.exp2(changes)[:, None] * (inner / (1 - inner))
     profile = np.interp(ratios / (1 + ratios), places, _onset_profile(estimate, places))
-    correlations = _row_correlations(np.interp(inner, places, _onset_profile(reference, places)), profile)
+    first, second = (
+        values - values.mean(axis=-1, keepdims=True)
+        for values in (np.interp(inner, places, _onset_profile(reference, places)), profile)
+    )
+    # Pearson's correlation with each row, 0 where a side does not vary
+    norms = np.sqrt((first @ first) * (second**2).sum(axis=1))
+    correlations = np.divide(second @ first, norms, out=np.zeros(len(norms)), where=norms > 1e-12)
     best = int(np.lexsort((np.abs(changes), -np.round(correlations, 6)))[0])
     gain = correlations[best] - correlations[len(changes) // 2]
     certainty = np.clip(gain / _FULL_GAIN, 0, 1) * np.clip(correlations[best] / _FULL_CORRELATION, 0, 1)
@@ -377,14 +383,6 @@ def _onset_profile(beats: Beats, places: FloatArray) -> FloatArray:
     means = np.interp(frames, np.arange(len(beats.onsets)), beats.onsets).mean(axis=0)
     profile: FloatArray = np.sqrt(means - means.min())
     return profile
-
-
-def _row_correlations(values: FloatArray, rows: FloatArray) -> FloatArray:
-    """Return Pearson's correlation of values with each row, 0 where either does not vary."""
-    first, second = values - values.mean(), rows - rows.mean(axis=1, keepdims=True)
-    norms = np.sqrt((first @ first) * (second**2).sum(axis=1))
-    correlations: FloatArray = np.where(norms > 1e-12, second @ first / np.where(norms > 1e-12, norms, 1), 0.0)
-    return correlations
 
 
 def _compared(

@@ -248,7 +248,17 @@ def ssm_correlation(
     """
     check_variant(variant)
     name = "ssm_correlation"
-    first, second = _common_grid(reference, estimate, tempo_ratio)
+    first, second = (frames.frames.astype(np.float64) for frames in (reference, estimate))
+    step = reference.hop_sec / (tempo_ratio * estimate.hop_sec)  # frames of the estimate to one of the reference
+    if step != 1:
+        n = int(np.floor((second.shape[1] - 1) / step)) + 1 if second.shape[1] else 0
+        # between the two frames around each position, linearly
+        positions = np.minimum(np.arange(n) * step, second.shape[1] - 1)
+        below = positions.astype(np.int64)
+        above = np.minimum(below + 1, second.shape[1] - 1)
+        second = second[:, below] + (positions - below) * (second[:, above] - second[:, below])
+    n = min(first.shape[1], second.shape[1])  # as far as both go, on the reference's grid
+    first, second = first[:, :n], second[:, :n]
     # the first lag in frames that is more than `min_lag_sec`
     lag = int(np.floor(min_lag_sec / reference.hop_sec)) + 1
     if first.shape[1] <= lag + 1:
@@ -274,23 +284,6 @@ def _similarity_correlation(first: FloatArray, second: FloatArray, lag: int, nam
     if yy <= pairs * _EQUAL**2:
         return 0.0
     return float(np.clip(xy / np.sqrt(xx * yy), -1.0, 1.0))
-
-
-def _common_grid(
-    reference: StructureFrames, estimate: StructureFrames, tempo_ratio: float
-) -> tuple[FloatArray, FloatArray]:
-    """Return the frames of both, (n_features, n), as far as both go, on the reference's grid."""
-    first, second = (frames.frames.astype(np.float64) for frames in (reference, estimate))
-    step = reference.hop_sec / (tempo_ratio * estimate.hop_sec)  # frames of the estimate to one of the reference
-    if step != 1:
-        n = int(np.floor((second.shape[1] - 1) / step)) + 1 if second.shape[1] else 0
-        # between the two frames around each position, linearly
-        positions = np.minimum(np.arange(n) * step, second.shape[1] - 1)
-        below = positions.astype(np.int64)
-        above = np.minimum(below + 1, second.shape[1] - 1)
-        second = second[:, below] + (positions - below) * (second[:, above] - second[:, below])
-    n = min(first.shape[1], second.shape[1])
-    return first[:, :n], second[:, :n]
 
 
 def _smooth_units(frames: FloatArray, width: int) -> FloatArray:

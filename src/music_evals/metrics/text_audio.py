@@ -98,8 +98,8 @@ def lpaps(reference: Sequence[npt.ArrayLike], estimate: Sequence[npt.ArrayLike])
     shapes, others = ([layer.shape for layer in side] for side in (first, second))
     if shapes != others or not shapes or any(len(shape) != 2 for shape in shapes):
         raise InvalidInputError(f"expected equal layers of shape (positions, channels), got {shapes} and {others}")
-    differences = (_by_channel(layer) - _by_channel(other) for layer, other in zip(first, second, strict=True))
-    return float(sum((difference**2).sum(axis=0).mean() for difference in differences))
+    units = ((layer / (np.linalg.norm(layer, axis=0) + EPSILON) for layer in side) for side in (first, second))
+    return float(sum(((layer - other) ** 2).sum(axis=0).mean() for layer, other in zip(*units, strict=True)))
 
 
 def _unit(vector: npt.ArrayLike) -> FloatArray:
@@ -107,8 +107,3 @@ def _unit(vector: npt.ArrayLike) -> FloatArray:
     given = np.asarray(vector, np.float64)
     length = np.linalg.norm(given)
     return given / length if length else given
-
-
-def _by_channel(layer: FloatArray) -> FloatArray:
-    scaled: FloatArray = layer / (np.linalg.norm(layer, axis=0, keepdims=True) + EPSILON)
-    return scaled

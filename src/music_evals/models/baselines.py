@@ -43,22 +43,10 @@ from music_evals.protocols import CONTROLS
 from music_evals.symbolic.noteseq import check_contexts, mask_middle
 
 __all__ = [
-    "BASELINES",
-    "ROLL_BASELINES",
-    "Baseline",
-    "MarkovChain",
-    "RollBaseline",
-    "best_lag",
-    "copy_past",
-    "interpolation_copy",
-    "lag_vote",
-    "last_pitch_beats",
-    "make_baseline",
-    "make_roll_baseline",
-    "mode_pitch_beats",
-    "repeat_last_measure",
-    "silence",
-]
+    "BASELINES", "ROLL_BASELINES", "Baseline", "MarkovChain", "RollBaseline", "best_lag", "copy_past",
+    "interpolation_copy", "lag_vote", "last_pitch_beats", "make_baseline", "make_roll_baseline", "mode_pitch_beats",
+    "repeat_last_measure", "silence",
+]  # fmt: skip
 
 MARKOV_ORDER = 2
 """Default order of the Markov baseline; the data of 136 songs is too thin for more."""

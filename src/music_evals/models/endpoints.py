@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import datetime as dt
 import email.utils
-import ipaddress
 import json
 import math
 import os
@@ -25,6 +24,7 @@ from urllib.parse import urlsplit
 from music_evals.errors import BackendError, InvalidInputError, ModelUnavailableError, importing
 from music_evals.models.language_models import MAX_NEW_TOKENS, NOTHING, check_decoding, checked_name
 from music_evals.protocols import Written
+from music_evals.remote import is_loopback
 
 __all__ = ["EndpointWriter", "read_answer"]
 
@@ -88,7 +88,7 @@ class EndpointWriter:
             self._key is not None
             and not allow_http
             and urlsplit(self.url).scheme == "http"
-            and not _is_loopback(self.url)
+            and not is_loopback(self.url)
         ):
             raise InvalidInputError(
                 f"{self.url} is plain http, over which anybody on the way could read the key; give the https address, "
@@ -150,7 +150,7 @@ class EndpointWriter:
                     headers=headers,
                     timeout=self._timeout_sec,
                     follow_redirects=False,
-                    trust_env=not _is_loopback(self.url),  # no proxy stands between us and ourselves
+                    trust_env=not is_loopback(self.url),  # no proxy stands between us and ourselves
                     limits=self._httpx.Limits(max_connections=self.concurrency),
                 )
             return self._open_client
@@ -320,14 +320,6 @@ def _checked_url(url: str) -> str:
     if not path.endswith("/chat/completions"):
         path = (path or "/v1") + "/chat/completions"
     return parts._replace(path=path).geturl()
-
-
-def _is_loopback(url: str) -> bool:
-    host = urlsplit(url).hostname or ""
-    try:
-        return host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def _merged(defaults: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:

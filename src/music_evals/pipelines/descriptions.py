@@ -46,21 +46,10 @@ from music_evals.protocols import TextEncoder
 from music_evals.stats.intervals import check_confidence
 
 __all__ = [
-    "TOTAL",
-    "Description",
-    "DescriptionScores",
-    "EncoderLike",
-    "GroupAverage",
-    "average_of_group",
-    "check_description",
-    "check_tags",
-    "description_of_row",
-    "evaluate_descriptions",
-    "resolve_encoder",
-    "score_description",
-    "tag_semantic_similarity",
-    "tag_similarity_table",
-]
+    "TOTAL", "Description", "DescriptionScores", "EncoderLike", "GroupAverage", "average_of_group", "check_description",
+    "check_tags", "description_of_row", "evaluate_descriptions", "resolve_encoder", "score_description",
+    "tag_semantic_similarity", "tag_similarity_table",
+]  # fmt: skip
 
 EncoderLike = TextEncoder | str | Callable[[Sequence[str]], npt.ArrayLike]
 """An encoder, its name, or a function from texts to vectors."""

@@ -10,8 +10,8 @@ import dataclasses
 import itertools
 import os
 import warnings
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Any, Final, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -31,9 +31,11 @@ from music_evals.stats.intervals import check_confidence
 from music_evals.symbolic.measures import meter_map
 
 __all__ = [
-    "Measured", "TargetScore", "evaluate_edit_success", "features_for", "measured", "score_targets",
-    "share_done", "success_of", "unrelated",
+    "Measured", "TargetScore", "clusters_of", "evaluate_edit_success", "features_for", "load_sides", "measured",
+    "score_targets", "share_done", "success_of", "unrelated",
 ]  # fmt: skip
+
+Loaded = TypeVar("Loaded")
 
 SUCCESS: Final = "edit_success"
 DONE: Final = "edit_done"
@@ -99,7 +101,12 @@ def measured(value: Audio | Score, source: Source, kinds: Collection[str]) -> Me
     if isinstance(value, Score):
         unknown["loudness"] = "a score has no loudness; compare recordings"
         programs = frozenset(value.programs[voice] for voice in np.unique(value.notes["voice"]) if value.programs)
-        bar_beats = _bar_beats(value)
+        bars = meter_map(value)
+        ticks: collections.Counter[int] = collections.Counter()
+        for signature, length in zip(bars.signatures, bars.lengths, strict=True):
+            ticks[signature.numerator] += int(length)
+        # the upper number of the signature that most of the score is in
+        bar_beats = float(ticks.most_common(1)[0][0]) if ticks else float("nan")
     else:
         unheard = "instruments are not heard in recordings; compare scores"
         unknown |= dict.fromkeys(("instrument_added", "instrument_removed"), unheard)
@@ -108,15 +115,6 @@ def measured(value: Audio | Score, source: Source, kinds: Collection[str]) -> Me
         if "loudness" in kinds:
             lufs = _loudness(value, unknown)
     return Measured(features, source.modality, source.content, lufs, bar_beats, programs, unknown)
-
-
-def _bar_beats(score: Score) -> float:
-    """Return the upper number of the signature that most of a score is in."""
-    bars = meter_map(score)
-    ticks: collections.Counter[int] = collections.Counter()
-    for signature, length in zip(bars.signatures, bars.lengths, strict=True):
-        ticks[signature.numerator] += int(length)
-    return float(ticks.most_common(1)[0][0]) if ticks else float("nan")
 
 
 def _loudness(audio: Audio, unknown: dict[str, str]) -> float:
@@ -239,18 +237,9 @@ def evaluate_edit_success(
     every = tuple(itertools.chain.from_iterable(requests))
     kinds = {target.kind for target in every}
     settings = dataclasses.replace(Settings.of(metrics=[], store=opened), features=features_for(every))
-    sides: list[list[Measured]] = []
-    loaded: dict[object, Measured] = {}  # an original may stand in several pairs
     with SourceLoader(settings) as loader:
-        for name, sources in (("references", originals), ("predictions", edits)):
-            keys = [id(source) if isinstance(source, Audio | Score) else os.fspath(source) for source in sources]
-            for index, (key, source) in enumerate(zip(keys, sources, strict=True)):
-                if key not in loaded:
-                    loaded[key] = _loaded(loader, source, kinds, f"{name}[{index}]")
-            sides.append([loaded[key] for key in keys])
-    clusters = check_groups(groups, len(originals))
-    if clusters is None:
-        clusters = np.array([side.content for side in sides[0]])
+        sides = load_sides(originals, edits, lambda source: _loaded(loader, source, kinds))
+    clusters = clusters_of(groups, [side.content for side in sides[0]])
     rows, others = [], []
     for index, (reference, estimate, wanted) in enumerate(zip(*sides, requests, strict=True)):
         if reference.modality != estimate.modality:
@@ -272,20 +261,40 @@ def evaluate_edit_success(
     return result
 
 
+def clusters_of(groups: npt.ArrayLike | None, contents: Sequence[str]) -> npt.NDArray[Any]:
+    """Return the cluster of each pair: its group, or without groups what its original holds."""
+    labels = check_groups(groups, len(contents))
+    return np.array(contents) if labels is None else labels
+
+
 def unrelated(clusters: npt.NDArray[Any], index: int) -> list[int]:
     """Return places of edits of other music than that of one place, at most `UNRELATED_EDITS`."""
     places = [(index + step) % len(clusters) for step in range(1, len(clusters))]
     return [place for place in places if clusters[place] != clusters[index]][:UNRELATED_EDITS]
 
 
-def _loaded(loader: SourceLoader, source: SourceValue, kinds: Collection[str], place: str) -> Measured:
-    try:
-        value, features = loader.load_music(source)
-        for failure in features.failures.values():
-            raise failure
-        return measured(value, features, kinds)
-    except MusicEvalsError as error:
-        raise located(error, place) from error
+def load_sides(
+    references: Sequence[Any], predictions: Sequence[Any], load: Callable[[Any], Loaded]
+) -> list[list[Loaded]]:
+    """Return what `load` makes of the sources of both sides; one that stands in several pairs is loaded once."""
+    loaded: dict[object, Loaded] = {}
+    sides = []
+    for name, sources in (("references", references), ("predictions", predictions)):
+        keys = [os.fspath(source) if isinstance(source, str | os.PathLike) else id(source) for source in sources]
+        for index, (key, source) in enumerate(zip(keys, sources, strict=True)):
+            try:
+                loaded[key] = loaded[key] if key in loaded else load(source)
+            except MusicEvalsError as error:
+                raise located(error, f"{name}[{index}]") from error
+        sides.append([loaded[key] for key in keys])
+    return sides
+
+
+def _loaded(loader: SourceLoader, source: SourceValue, kinds: Collection[str]) -> Measured:
+    value, features = loader.load_music(source)
+    for failure in features.failures.values():
+        raise failure
+    return measured(value, features, kinds)
 
 
 def success_of(row: Mapping[str, TargetScore]) -> float:

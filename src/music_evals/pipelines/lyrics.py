@@ -42,21 +42,9 @@ from music_evals.pipelines.lyric_content import WORDLIKENESS, pair_texts
 from music_evals.stats.intervals import check_confidence
 
 __all__ = [
-    "EMPTY_TEXT",
-    "HEADERS_ONLY",
-    "NO_CHINESE",
-    "NO_CHINESE_EMPTY",
-    "NO_CHINESE_FORM",
-    "NO_HEADER",
-    "WITHOUT_CHINESE",
-    "Agreement",
-    "LyricStructure",
-    "evaluate_lyrics",
-    "lyric_structure",
-    "rhyme_agreement",
-    "score_names",
-    "scores_of",
-]
+    "EMPTY_TEXT", "HEADERS_ONLY", "NO_CHINESE", "NO_CHINESE_EMPTY", "NO_CHINESE_FORM", "NO_HEADER", "WITHOUT_CHINESE",
+    "Agreement", "LyricStructure", "evaluate_lyrics", "lyric_structure", "rhyme_agreement", "score_names", "scores_of",
+]  # fmt: skip
 
 
 EMPTY_TEXT: Final = "the lyrics are empty"

@@ -56,22 +56,9 @@ from music_evals.pipelines.preservation_features import (
 from music_evals.stats.intervals import check_confidence
 
 __all__ = [
-    "AUXILIARY",
-    "FACETS",
-    "OFFICIAL_BACKENDS",
-    "OFFICIAL_POLICY",
-    "PRESERVATION_METRICS",
-    "PairScores",
-    "Settings",
-    "Source",
-    "SourceLoader",
-    "Value",
-    "compare",
-    "evaluate_preservation",
-    "load_features",
-    "modality",
-    "score_pair",
-]
+    "AUXILIARY", "FACETS", "OFFICIAL_BACKENDS", "OFFICIAL_POLICY", "PRESERVATION_METRICS", "PairScores", "Settings",
+    "Source", "SourceLoader", "Value", "compare", "evaluate_preservation", "load_features", "modality", "score_pair",
+]  # fmt: skip
 
 LENGTH_TOLERANCE: Final = 0.05  # lengths that differ by more are remarked on
 SURE_SECTIONS_SEC: Final = 60.0  # on shorter music no segmenter is good; a remark says so
@@ -448,21 +435,15 @@ def _notes(reference: Source, estimate: Source, settings: Settings) -> tuple[str
             f"lengths differ by more than {LENGTH_TOLERANCE:.0%}: {first:.1f} s and {second:.1f} s; beats, chords, "
             "sections and voicing are judged on the span of the reference, key, tempo, chroma and motifs as a whole"
         )
-    if "information_gain" in settings.scores:
-        notes += _few_beats(reference.features, estimate.features)
+    beats = [side.features.beats for side in (reference, estimate)]
+    n_beats = max(0 if side is None else len(side.times_sec) for side in beats)
+    if "information_gain" in settings.scores and 2 <= n_beats < FEW_BEATS:
+        chance = information_gain_of_chance(n_beats)
+        notes.append(f"{n_beats} beats: at random they would have an information gain of about {chance:.2f}")
     sections = any(metric_of(name).facet == "structure" for name in settings.scores)
     if sections and min(first, second) < SURE_SECTIONS_SEC:
         notes.append(f"shorter than {SURE_SECTIONS_SEC:g} s: sections are uncertain")
     return tuple(notes)
-
-
-def _few_beats(*sides: Features) -> list[str]:
-    """Say what beats at random would score where there are few of them."""
-    n_beats = max(0 if side.beats is None else len(side.beats.times_sec) for side in sides)
-    if not 2 <= n_beats < FEW_BEATS:
-        return []
-    chance = information_gain_of_chance(n_beats)
-    return [f"{n_beats} beats: at random they would have an information gain of about {chance:.2f}"]
 
 
 if not TYPE_CHECKING:

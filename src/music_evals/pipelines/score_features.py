@@ -344,11 +344,10 @@ def _melody(reading: _Reading) -> Melody:
     notes = reading.pitched
     voice = melody_voice(reading.score)
     if voice is not None:
-        chosen = notes.voices == voice
         columns = (getattr(notes, field.name) for field in dataclasses.fields(notes))
-        return _upper_line(_PitchedNotes(*(column[chosen] for column in columns)))
+        notes = _PitchedNotes(*(column[notes.voices == voice] for column in columns))
     line = _upper_line(notes)
-    if len(line.pitches) == len(notes.pitches):
+    if voice is not None or len(line.pitches) == len(notes.pitches):
         return line  # one voice alone: nothing can be its accompaniment
     is_near = _near_the_middle(line)
     return Melody(line.intervals_sec[is_near], line.pitches[is_near])

@@ -42,25 +42,10 @@ from music_evals.errors import (
 from music_evals.files import check_no_pointer, decode_text, parse_json, reading
 
 __all__ = [
-    "EDITS",
-    "LISTENING",
-    "ROLES",
-    "SAMPLES",
-    "SIMILARITY",
-    "TIME_LIMIT_S",
-    "Column",
-    "StudyTables",
-    "Table",
-    "located_at",
-    "read_rows",
-    "read_study",
-    "read_table",
-    "rows_of",
-    "samples_of_edits",
-    "study_tables",
-    "table_text",
+    "EDITS", "LISTENING", "ROLES", "SAMPLES", "SIMILARITY", "TIME_LIMIT_S", "Column", "StudyTables", "Table",
+    "located_at", "read_rows", "read_study", "read_table", "rows_of", "samples_of_edits", "study_tables", "table_text",
     "tell_marks",
-]
+]  # fmt: skip
 
 Table = dict[str, npt.NDArray[Any]]
 """Columns of equal length by name: text as str, whole and other numbers as float64, yes or no as bool."""

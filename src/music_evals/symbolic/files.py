@@ -15,20 +15,9 @@ from music_evals.symbolic.midi import from_pretty_midi, read_midi, save_midi, to
 from music_evals.symbolic.notation import from_music21, read_abc, read_musicxml
 
 __all__ = [
-    "DEFAULT_LIMITS",
-    "READERS",
-    "Limits",
-    "from_music21",
-    "from_pretty_midi",
-    "read_abc",
-    "read_many",
-    "read_midi",
-    "read_musicxml",
-    "read_score",
-    "save_midi",
-    "to_pretty_midi",
-    "write_midi",
-]
+    "DEFAULT_LIMITS", "READERS", "Limits", "from_music21", "from_pretty_midi", "read_abc", "read_many", "read_midi",
+    "read_musicxml", "read_score", "save_midi", "to_pretty_midi", "write_midi",
+]  # fmt: skip
 
 T = TypeVar("T")
 

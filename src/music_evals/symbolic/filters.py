@@ -27,23 +27,10 @@ from music_evals.errors import InvalidInputError, UnknownNameError
 from music_evals.symbolic.frame import FileFacts
 
 __all__ = [
-    "FILTERS",
-    "RECIPES",
-    "Filter",
-    "FilterReport",
-    "FilterStep",
-    "Removal",
-    "apply_filters",
-    "make_filter",
-    "make_filters",
-    "min_measures",
-    "monophonic",
-    "monophonic_onsets",
-    "n_instruments",
-    "non_empty",
-    "only_4_4",
+    "FILTERS", "RECIPES", "Filter", "FilterReport", "FilterStep", "Removal", "apply_filters", "make_filter",
+    "make_filters", "min_measures", "monophonic", "monophonic_onsets", "n_instruments", "non_empty", "only_4_4",
     "unique",
-]
+]  # fmt: skip
 
 
 @dataclasses.dataclass(frozen=True)

@@ -12,7 +12,6 @@ import base64
 import contextlib
 import functools
 import hmac
-import ipaddress
 import json
 import time
 from collections.abc import Mapping
@@ -20,6 +19,7 @@ from typing import Any, Final, NamedTuple
 from urllib.parse import quote, urlsplit
 
 from music_evals.errors import InvalidInputError, MusicEvalsError, importing
+from music_evals.remote import is_loopback
 
 __all__ = ["CALLBACK", "AddressError", "Keys", "Provider", "ProviderError", "keys_of", "provider_of"]
 
@@ -250,15 +250,6 @@ def provider_of(environment: Mapping[str, str], address: str) -> Provider | None
         return None
     url = environment.get("OPENID_PROVIDER_URL") or HUGGING_FACE
     return Provider(client, secret, address=address, url=url, scopes=environment.get("OAUTH_SCOPES") or "openid")
-
-
-def is_loopback(url: str) -> bool:
-    """Tell whether an address is that of this machine."""
-    host = urlsplit(url).hostname or ""
-    try:
-        return host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def _problem(url: str) -> str:

@@ -103,8 +103,8 @@ class MeasureNetwork(TokenNetwork):
         true = chosen.reshape(-1, STEPS)
         logits, _ = self.vae.decoder(z, true, self._forced_ticks())  # (batch * k, 24, 130)
         written = cross_entropy(logits, true).view(len(chosen), -1).mean(1)
-        # summed over the numbers of a latent; of pitch and rhythm apart the mean of each
-        divergence = gaussian_kl(mean, log_std)
+        # of N(mean, std) from N(0, 1), nats; summed over the numbers of a latent, of pitch and rhythm apart the mean
+        divergence: Tensor = (mean.square() + (2 * log_std).exp() - 1) / 2 - log_std
         divergence = divergence.mean(-1) if mean.dim() == 4 else divergence
         return written + self.config.kl_weight * divergence.sum(-1).mean(1)
 
@@ -246,11 +246,6 @@ def draw_span(*, varied: bool) -> tuple[int, int]:
     length = int(torch.randint(2, 7, ()))
     start = int(torch.randint(1, N_MEASURES - length, ()))
     return start, start + length
-
-
-def gaussian_kl(mean: Tensor, log_std: Tensor) -> Tensor:
-    """Return the divergence of N(mean, std) from N(0, 1) for each number, nats."""
-    return (mean.square() + (2 * log_std).exp() - 1) / 2 - log_std
 
 
 def normals(uniform: Tensor) -> Tensor:

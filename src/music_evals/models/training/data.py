@@ -24,21 +24,9 @@ from music_evals.symbolic.noteseq import check_contexts
 from music_evals.symbolic.piece_rows import score_of_row
 
 __all__ = [
-    "Examples",
-    "RollExamples",
-    "RollWindows",
-    "TokenExamples",
-    "beside",
-    "cut_voices",
-    "draw_transpositions",
-    "hash_arrays",
-    "recipe_examples",
-    "rolls_of_split",
-    "song_rows",
-    "training_contexts",
-    "transpose",
-    "whole_voices",
-]
+    "Examples", "RollExamples", "RollWindows", "TokenExamples", "beside", "cut_voices", "draw_transpositions",
+    "hash_arrays", "recipe_examples", "rolls_of_split", "song_rows", "training_contexts", "transpose", "whole_voices",
+]  # fmt: skip
 
 Shifts = npt.NDArray[np.int64]
 Read = TypeVar("Read")

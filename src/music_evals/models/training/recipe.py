@@ -57,26 +57,10 @@ from music_evals.repositories import MODELS, folders, shipped
 from music_evals.yaml_files import check_tree, load_yaml, yaml_text
 
 __all__ = [
-    "SCHEDULES",
-    "SECTIONS",
-    "TASKS",
-    "CommonTraining",
-    "DataConfig",
-    "MoreData",
-    "Recipe",
-    "Stage",
-    "TaggerData",
-    "TaggerTraining",
-    "TextData",
-    "TextModel",
-    "TextTraining",
-    "TrainingConfig",
-    "build_recipe",
-    "find_recipe",
-    "from_mapping",
-    "read_recipe",
-    "read_sections",
-]
+    "SCHEDULES", "SECTIONS", "TASKS", "CommonTraining", "DataConfig", "MoreData", "Recipe", "Stage", "TaggerData",
+    "TaggerTraining", "TextData", "TextModel", "TextTraining", "TrainingConfig", "build_recipe", "find_recipe",
+    "from_mapping", "read_recipe", "read_sections",
+]  # fmt: skip
 
 SECTIONS: Final = ("data", "training", "model")
 """Sections of every recipe that are mappings."""

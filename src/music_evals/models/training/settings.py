@@ -16,20 +16,9 @@ from music_evals.lyrics.prompts import LANGUAGES
 from music_evals.protocols.settings import check_rules, check_types
 
 __all__ = [
-    "SCHEDULES",
-    "TASKS",
-    "CommonTraining",
-    "DataConfig",
-    "MoreData",
-    "Stage",
-    "TaggerData",
-    "TaggerTraining",
-    "TextData",
-    "TextModel",
-    "TextTraining",
-    "TrainingConfig",
-    "from_mapping",
-]
+    "SCHEDULES", "TASKS", "CommonTraining", "DataConfig", "MoreData", "Stage", "TaggerData", "TaggerTraining",
+    "TextData", "TextModel", "TextTraining", "TrainingConfig", "from_mapping",
+]  # fmt: skip
 
 Settings = TypeVar("Settings")
 

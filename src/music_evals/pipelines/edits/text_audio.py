@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -13,8 +13,8 @@ import numpy.typing as npt
 from music_evals.audio.io import Audio, AudioPolicy, load_audio
 from music_evals.errors import InvalidInputError, MusicEvalsError, UndefinedMetricWarning, UnsupportedTypeError, located
 from music_evals.metrics import text_audio as metrics
-from music_evals.pipelines.edit_success import unrelated
-from music_evals.pipelines.intervals import check_groups, check_pairs, mean_of_defined, report_means
+from music_evals.pipelines.edit_success import clusters_of, load_sides, unrelated
+from music_evals.pipelines.intervals import check_pairs, mean_of_defined, report_means
 from music_evals.protocols import (
     DEFAULT_TEXT_AUDIO_ENCODER,
     TEXT_AUDIO_ENCODERS,
@@ -110,13 +110,15 @@ def evaluate_text_similarity(
             if (text is None and name == "texts") or (text is not None and not text.strip()):
                 raise InvalidInputError(f"{name}[{index}]: the text is empty; say what the music is to sound like")
     loaded = _load(encoder)
-    pairs, content = _embedded(loaded, originals, edits, wanted, known)
-    clusters = check_groups(groups, len(pairs))
-    clusters = np.array(content) if clusters is None else clusters
-    vectors = {text: pair.text for text, pair in zip(wanted, pairs, strict=True)}
+    distinct = list(dict.fromkeys(text for text in (*wanted, *known) if text is not None))
+    vectors: dict[str | None, Any] = dict(zip(distinct, loaded.encode_texts(distinct), strict=True))
+    sides = load_sides(originals, edits, lambda source: _encoded(loaded, source))
+    rows = zip(known, wanted, *sides, strict=True)
+    pairs = [_Pair(vectors.get(before), vectors[text], first[0], second[0]) for before, text, first, second in rows]
+    clusters = clusters_of(groups, [content for _, content in sides[0]])
     scores, others = [], []
     for index, (pair, text) in enumerate(zip(pairs, wanted, strict=True)):
-        rivals = np.array([vector for other, vector in vectors.items() if other != text])
+        rivals = np.array([vectors[other] for other in dict.fromkeys(wanted) if other != text])
         scores.append(_scores(pair) | {RANK: _reasoned(metrics.instruction_rank, pair.text, rivals, pair.edit)})
         apart = [pairs[place] for place in unrelated(clusters, index)]
         others.append([_scores(pair._replace(original=other.original, edit=other.edit)) for other in apart])
@@ -169,8 +171,7 @@ def evaluate_lpaps(
     if not isinstance(loaded, LayeredEncoder):
         raise InvalidInputError(f"the encoder {loaded.about['name']!r} hands out no layers; take a CLAP")
     rows = [_distance(loaded, *pair, f"pair {index}") for index, pair in enumerate(zip(originals, edits, strict=True))]
-    clusters = check_groups(groups, len(rows))
-    clusters = np.array([content for *_, content in rows]) if clusters is None else clusters
+    clusters = clusters_of(groups, [content for *_, content in rows])
     result = report_means([LPAPS], np.array([[value] for value, *_ in rows]), clusters, confidence)
     chance = [
         _distance(loaded, original, edits[other], f"pair {index}")[0]
@@ -190,36 +191,10 @@ def _load(encoder: TextAudioEncoder | str) -> TextAudioEncoder:
     return loaded
 
 
-def _embedded(
-    encoder: TextAudioEncoder,
-    originals: Sequence[Recording],
-    edits: Sequence[Recording],
-    texts: Sequence[str],
-    source_texts: Sequence[str | None],
-) -> tuple[list[_Pair], list[str]]:
-    """Return the vectors of all pairs, and the content of their originals."""
-    distinct = list(dict.fromkeys(text for text in (*texts, *source_texts) if text is not None))
-    vectors: dict[str | None, Any] = dict(zip(distinct, encoder.encode_texts(distinct), strict=True))
-    recordings: dict[object, tuple[Floats, str]] = {}  # an original may stand in several pairs
-    sides = []
-    for name, sources in (("references", originals), ("predictions", edits)):
-        keys = [os.fspath(source) if isinstance(source, str | os.PathLike) else id(source) for source in sources]
-        for index, (key, source) in enumerate(zip(keys, sources, strict=True)):
-            if key not in recordings:
-                recordings[key] = _encoded(encoder, source, f"{name}[{index}]")
-        sides.append([recordings[key] for key in keys])
-    rows = zip(source_texts, texts, *sides, strict=True)
-    pairs = [_Pair(vectors.get(before), vectors[text], first[0], second[0]) for before, text, first, second in rows]
-    return pairs, [content for _, content in sides[0]]
-
-
-def _encoded(encoder: TextAudioEncoder, source: Recording, place: str) -> tuple[Floats, str]:
+def _encoded(encoder: TextAudioEncoder, source: Recording) -> tuple[Floats, str]:
     """Return the vector of a recording, zeros for silence, and its content."""
-    try:
-        audio = _heard(encoder, source)
-        vector = encoder.encode_audio(audio.samples)
-    except MusicEvalsError as error:
-        raise located(error, place) from error
+    audio = _heard(encoder, source)
+    vector = encoder.encode_audio(audio.samples)
     return np.zeros_like(vector) if audio.silent else vector, audio.content_hash
 
 

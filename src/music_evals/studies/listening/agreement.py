@@ -200,7 +200,12 @@ def agreement_text(made: Mapping[str, Any]) -> str:
             if row["question"] == facet:
                 cells = [[_estimate_text(row[kind]), format_value(row[kind]["p_holm"])] for kind in TESTED]
                 lines.append([row["title"], *cells[0], _estimate_text(row["systems"]), *cells[1]])
-        parts.append(f"{_heading(facet, about)}\n{align(lines)}")
+        parts.append(
+            f"{facet}: {counted(about['n_ratings'], 'ratings')} by {counted(about['n_listeners'], 'listeners')} of "
+            f"{counted(about['n_items'], 'items')} and {counted(about['n_systems'], 'systems')}; Krippendorff's alpha "
+            f"({about['level']}) {format_value(about['alpha'])}, a listener against the others "
+            f"{format_value(about['leave_one_out'])}\n{align(lines)}"
+        )
     parts.append(
         "stimuli, systems: rank correlation with the mean rating, above 0 where people like what scores better; "
         "preferences:\nshare of a listener's preferences within an item that the score has too, 0.5 is chance. "
@@ -209,15 +214,6 @@ def agreement_text(made: Mapping[str, Any]) -> str:
     )
     notes = "\n".join(f"note: {note}" for note in made["notes"])
     return "\n\n".join(filter(None, [*parts, notes]))
-
-
-def _heading(facet: str, about: Mapping[str, Any]) -> str:
-    return (
-        f"{facet}: {counted(about['n_ratings'], 'ratings')} by {counted(about['n_listeners'], 'listeners')} of "
-        f"{counted(about['n_items'], 'items')} and {counted(about['n_systems'], 'systems')}; Krippendorff's alpha "
-        f"({about['level']}) {format_value(about['alpha'])}, a listener against the others "
-        f"{format_value(about['leave_one_out'])}"
-    )
 
 
 def _estimate_text(cell: Mapping[str, Any]) -> str:

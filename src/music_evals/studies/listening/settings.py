@@ -36,20 +36,9 @@ from music_evals.studies.pairs import REFERENCE, StudyPair
 from music_evals.studies.ratings import OVERALL
 
 __all__ = [
-    "CHECK",
-    "FACETS",
-    "KIND",
-    "LQ1",
-    "SCALES",
-    "TYPES",
-    "ListeningSettings",
-    "Question",
-    "check_pairs_of_test",
-    "named_questions",
-    "page_settings",
-    "played_systems",
-    "style_questions",
-]
+    "CHECK", "FACETS", "KIND", "LQ1", "SCALES", "TYPES", "ListeningSettings", "Question", "check_pairs_of_test",
+    "named_questions", "page_settings", "played_systems", "style_questions",
+]  # fmt: skip
 
 KIND = "listening"
 """What the page of studies calls listening tests."""

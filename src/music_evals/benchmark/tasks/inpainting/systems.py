@@ -14,8 +14,9 @@ import numpy as np
 
 from music_evals import __version__
 from music_evals.annotations import MUSIB_LAYOUT, Tokens
-from music_evals.benchmark.inputs import find_model, hash_of, with_commas
+from music_evals.benchmark.inputs import find_model, hash_of
 from music_evals.errors import InvalidInputError, InvalidTokensError, UnknownNameError
+from music_evals.options import with_commas
 from music_evals.protocols import BASELINES, CONTROLS, INPAINTERS, Inpainter, load_plugin
 from music_evals.symbolic.noteseq import check_tokens
 

@@ -21,7 +21,6 @@ from music_evals.annotations import FACETS, FEATURES, targets_of
 from music_evals.audio.extraction import receipt
 from music_evals.audio.store import FeatureStore
 from music_evals.benchmark.formats import check_backend
-from music_evals.benchmark.inputs import with_commas
 from music_evals.benchmark.published import published_preservation
 from music_evals.benchmark.records import Records
 from music_evals.benchmark.rows import PairJob, Scorer
@@ -58,7 +57,7 @@ from music_evals.metrics.catalogue import (
     SUCCESS_SCORES,
 )
 from music_evals.numerics import PACKAGES, n_cores
-from music_evals.options import option
+from music_evals.options import option, with_commas
 from music_evals.pipelines import preservation as pipeline
 from music_evals.pipelines.edit_success import SUCCESS, features_for
 

@@ -21,7 +21,6 @@ import numpy.typing as npt
 from music_evals.annotations import GROUPS
 from music_evals.benchmark.engines import Failed, Unit
 from music_evals.benchmark.formats import check_backend, plain
-from music_evals.benchmark.inputs import with_commas
 from music_evals.benchmark.records import reading_rows
 from music_evals.benchmark.rows import score_or_reason
 from music_evals.benchmark.run import RECORDS, Job, Outcome, Progress, Row, record, remove_results, write_outcome
@@ -34,7 +33,7 @@ from music_evals.errors import BackendError, InvalidInputError, UnknownNameError
 from music_evals.lyrics.embeddings import CHAR_NGRAMS, DEFAULT_ENCODER, load_encoder
 from music_evals.lyrics.tag_groups import GROUPINGS
 from music_evals.numerics import package_versions
-from music_evals.options import option
+from music_evals.options import option, with_commas
 from music_evals.pipelines.discrepancy import (
     ALL,
     DEFAULT_BY,
