@@ -114,7 +114,8 @@ class PairJob(Job):
 
     def selection(self, rows: Records) -> Iterable[Row]:
         """Return the rows that say what is scored in this session; nothing if the last ones of `rows` say the same."""
-        self._check_targets(rows)
+        if "pair" in rows.kinds and any(getattr(pair, "targets", "") for pair in self._chosen):
+            self._check_targets(rows)
         selected: Row = {"kind": "selection", "systems": list(self.pair_set.systems), **self.about}
         start, tables = last_selection(rows) if "selection" in rows.kinds else (-1, [])
         recorded = (row for table in tables for row in rows.read(table["number"].to_pylist()))
@@ -125,12 +126,12 @@ class PairJob(Job):
         return itertools.chain([selected], self._pair_rows())
 
     def _check_targets(self, rows: Records) -> None:
-        """Raise where targets are named, and others were of a pair that is recorded."""
+        """Raise where other targets than these were named of a pair that is recorded."""
         targets: dict[tuple[str, ...], str] = {
             (pair.item, pair.system, pair.reference.content, pair.estimate.content): getattr(pair, "targets", "")
             for pair in self._chosen
         }
-        for row in rows.of("pair") if "pair" in rows.kinds and any(targets.values()) else ():
+        for row in rows.of("pair"):
             sides = (row[side]["content"] for side in ("reference", "estimate") if side in row)
             if (now := targets.get((row["item"], row["system"], *sides))) is not None:
                 check_same_run({"targets": row.get("targets", "")}, {"targets": now}, rows.path)
