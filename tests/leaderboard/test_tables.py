@@ -62,7 +62,7 @@ def test_another_definition_makes_another_column() -> None:
     (table,) = tables_of(old, new)
     first, second = table["columns"]
     assert (first["title"], second["title"]) == ("Chroma DTW similarity, definition 1", "Chroma DTW similarity")
-    assert first["differs"] == "definition: 1, elsewhere 2"
+    assert first["differs"] == "definition: 1, elsewhere 3"
     assert table["tests"] == []  # nobody is compared by two definitions
     (alone,) = tables_of(old)
     assert alone["columns"][0]["title"].endswith(", definition 1")
