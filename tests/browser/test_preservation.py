@@ -41,7 +41,7 @@ def test_an_example_pair_is_judged_told_and_played(open_space, screenshot, capsy
     taken = compare(page, FIFTH)
     with capsys.disabled():
         sys.stdout.write(f"\npreservation: a pair of 33 s and 34 s answered in {taken:.1f} s\n")
-    assert page.locator("#scores .score").count() == 15  # the eleven, and four auxiliary metrics
+    assert page.locator("#scores .score").count() == 16  # the eleven, and five auxiliary metrics
     assert page.locator("#scores [data-score='delta_bpm'] .bar .best").count() == 1
     assert page.locator("#scores [data-score='delta_bpm'] .bar .chance").count() == 1
     assert "lower is better" in page.inner_text("#scores [data-score='delta_bpm']")
@@ -133,7 +133,7 @@ def test_scores_are_played_by_a_synthesiser_and_downloads_hold_the_results(open_
     assert results["scores"]["beat_f_measure"]["value"] == 1.0
     assert results["receipt"]["variant"] == "corrected"
     rows = (tmp_path / "results.csv").read_text(encoding="utf-8").splitlines()
-    assert len(rows) == 16
+    assert len(rows) == 17
     page.get_by_role("button", name="Copy as code").click()
     page.wait_for_selector("#code_shell .cm-content")
     assert "music-evals preserve --reference ./original.mid" in page.inner_text("#code_shell .cm-content")
@@ -168,8 +168,8 @@ def test_a_recording_that_is_too_long_is_refused_in_words_of_visitors(open_space
 def test_what_is_undefined_says_why(open_space):
     page = open_space("preservation")
     compare(page, SILENT)
-    # key, tempo, sections and form; of all else nothing was kept
-    assert page.locator("#scores [data-state='undefined']").count() == 5
+    # key, tempo, swing, sections and form; of all else nothing was kept
+    assert page.locator("#scores [data-state='undefined']").count() == 6
     assert page.locator("#scores [data-state='defined']").count() == 10
     assert "silent: the peak lies below -60 dBFS" in page.inner_text("#scores")
     assert "Loudness could not be matched" in page.inner_text("#player")

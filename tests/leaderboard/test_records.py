@@ -141,7 +141,7 @@ def test_edits_from_end_to_end(write_files: Any, stub_judge: Any, tmp_path: Path
     assert one.extractors["beats"]["backend"] == "librosa"
     assert "chords" not in one.extractors
     assert "definition" not in found["good", "ssm_correlation"].extractors  # 1, as in records older than the number
-    assert one.extractors["definition"] == 2
+    assert one.extractors["definition"] == 3
     assert results["definitions"] == {
         name: metric.definition
         for name, metric in {**PRESERVATION_METRICS, **AUXILIARY}.items()

@@ -346,6 +346,7 @@ def build_demo(*, warm_up: bool = True) -> gr.Blocks:
             compare = gr.Button("Compare", variant="primary", elem_id="compare")
             cancel = gr.Button("Cancel", elem_id="cancel")
             targets = gr.Textbox(
+                "",  # so that a client need not give it
                 label="What the edit was asked to change",
                 placeholder="tempo=1.2x; key=A minor",
                 info=f"Then it is measured whether it is there. One or several of: {', '.join(FORMS)}.",
