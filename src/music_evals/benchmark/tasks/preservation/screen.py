@@ -45,7 +45,7 @@ def text_report(results: Mapping[str, Any], *, published: bool = False) -> str:
     systems, about = compared_systems(results), summary(results, TEXT.name)
     alone = len(systems) == 1
     if alone:
-        parts = [about.replace("\n", "; "), _column(results, systems[0])]
+        parts = ["\n".join(["; ".join(about.splitlines()), _column(results, systems[0])])]
         parts += [text_table(plane_block(results))] if "plane" in results else []
     else:
         parts = [about, *map(text_table, [*blocks(results), *facet_blocks(results)])]
@@ -54,7 +54,11 @@ def text_report(results: Mapping[str, Any], *, published: bool = False) -> str:
     sentences += _remarks(results, published=published)
     # a number and its sign of percent stay together
     lines = (textwrap.fill(text.replace(" %", "\u00a0%"), WIDTH).replace("\u00a0%", " %") for text in sentences if text)
-    parts.append("\n".join(lines))
+    text = "\n".join(lines)
+    if alone and text:  # right below, so that all fits one screen
+        parts[-1] = f"{parts[-1]}\n{text}"
+    else:
+        parts.append(text)
     return "\n\n".join(filter(None, [*parts, details_text(results, published=True) if published else ""]))
 
 
