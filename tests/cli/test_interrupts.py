@@ -59,6 +59,19 @@ def test_an_import_that_makes_another_error_of_it(comes: bool) -> None:
     assert not comes or len(lines) == 1
 
 
+def test_an_interrupt_while_the_streams_are_set_up() -> None:
+    """A stream whose encoder is not made takes no text any more: the interrupt waits until they are all there."""
+    code = (
+        "import codecs, os, signal, sys\nfrom music_evals import cli\n"
+        "encoder = codecs.lookup(sys.stderr.encoding).incrementalencoder\nmake = encoder.__init__\n"
+        "calls = []\ndef interrupt(*arguments):\n    calls.append(1)\n"
+        "    len(calls) == 2 and os.kill(os.getpid(), signal.SIGINT)  # that of stderr\n    make(*arguments)\n"
+        "encoder.__init__ = interrupt\nsys.exit(cli.main())"
+    )
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stderr) == (130, cli.INTERRUPTED + "\n")
+
+
 @pytest.mark.parametrize("after", [0, 0.02, 0.1, 0.3, 0.7, 1.5])
 def test_a_run_ends_in_one_line(after: float, tiny_dataset: Path, tmp_path: Path) -> None:
     run = [

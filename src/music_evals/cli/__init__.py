@@ -41,13 +41,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if owns_process:
             # last of all: threads of other libraries, stopped halfway, cannot be taken down in order
             atexit.register(lambda: code == EXIT_INTERRUPTED and os._exit(code))
+            signal.signal(signal.SIGINT, _wait)
+        _escape_streams()
+        if owns_process:
             signal.signal(signal.SIGINT, _interrupt)
-        # characters that stdout or stderr lacks are written as JSON does, so that JSON stays JSON; whoever asked for
-        # another way, as by PYTHONIOENCODING=ascii:replace, keeps it
-        codecs.register_error("music_evals.escape", _escape)
-        for stream in (sys.stdout, sys.stderr):
-            if isinstance(stream, io.TextIOWrapper) and stream.errors in ESCAPED_ERRORS:
-                stream.reconfigure(errors="music_evals.escape")
+            if interrupts:
+                _interrupt()
         from music_evals.cli.verbs import run
 
         code = run(arguments)
@@ -64,6 +63,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
             if HAS_ALARMS:
                 signal.signal(signal.SIGALRM, lambda *_: os._exit(code))
     return code
+
+
+def _escape_streams() -> None:
+    """Write characters that stdout or stderr lacks as JSON does, so that JSON stays JSON.
+
+    Whoever asked for another way, as by PYTHONIOENCODING=ascii:replace, keeps it.
+    """
+    codecs.register_error("music_evals.escape", _escape)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper) and stream.errors in ESCAPED_ERRORS:
+            stream.reconfigure(errors="music_evals.escape")
+
+
+def _wait(*_: Any) -> None:
+    """Note an interrupt while the streams are set up: one raised there leaves a stream without its encoder."""
+    interrupts.append(signal.SIGINT)
 
 
 def _interrupt(*_: Any) -> None:
