@@ -106,12 +106,13 @@ def test_damage_is_told_and_not_skipped(tmp_path: Path) -> None:
     "changed",
     [
         {"value": 99.0}, {"id": "0" * 32}, {"task": "poker"}, {"groups": ("g",)}, {"direction": "up"},
+        {"targets": ("tempo=1.2x",)},
         {"value": float("nan")}, {"items": None},
     ],
 )  # fmt: skip
 def test_records_that_are_not_what_they_say(changed: dict[str, Any], tmp_path: Path) -> None:
     forged = dataclasses.replace(A, **changed)
-    if "id" not in changed and changed.keys() & {"task", "groups", "direction"}:
+    if "id" not in changed and changed.keys() & {"task", "groups", "targets", "direction"}:
         forged = dataclasses.replace(forged, id=id_of(forged))
     with pytest.raises(CorruptRecordsError, match=r"take the file away"):
         forge(tmp_path, forged)

@@ -12,9 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from music_evals.annotations import FORMS, Beats, Chords, Chroma, EditTarget, Key, targets_of, targets_to_dict
+from music_evals.benchmark.tasks.preservation.facets import BESIDE
+from music_evals.datasets.known_edits.labels import declared
+from music_evals.datasets.known_edits.labels import kinds as known_kinds
 from music_evals.errors import InvalidInputError, UndefinedMetricWarning, UnknownNameError, UnsupportedTypeError
 from music_evals.metrics import edit_success as metrics
-from music_evals.metrics.edit_success import ERROR_BANDS, Change, success, verdict
+from music_evals.metrics.catalogue import PRESERVATION_METRICS
+from music_evals.metrics.edit_success import ERROR_BANDS, MEANT_TO_CHANGE, Change, success, verdict
 
 AMOUNTS = st.floats(-20, 20).filter(lambda value: abs(value) > 0.01)
 
@@ -54,6 +58,20 @@ def test_a_verdict_weighs_the_change_against_the_error(measured: float, band: fl
 def test_every_kind_has_an_error_band() -> None:
     assert ERROR_BANDS.keys() == FORMS.keys()
     assert min(ERROR_BANDS.values()) > 0
+
+
+def test_what_targets_change_is_what_known_edits_declares() -> None:
+    """Of an edit of each kind, the scores whose own field it declares as changed, shifted or scaled."""
+    kinds = {"tempo": "tempo", "transpose": "transpose", "key": "mode", "metre": "meter", "chords": "reharmonised",
+             "length": "cut", "loudness": "gain"}  # fmt: skip
+    fields = {name: entry["field"] for name, entry in declared()["responds_to"].items()}
+    for target, kind in kinds.items():
+        labels = known_kinds()[kind].labels[1 if kind == "transpose" else 0]  # the first is a whole octave
+        expected = {name for name, field in fields.items() if labels[field] != "same"}
+        assert MEANT_TO_CHANGE[target] & fields.keys() == expected, target
+    assert MEANT_TO_CHANGE.keys() == FORMS.keys()
+    counted = {*PRESERVATION_METRICS, *BESIDE}
+    assert all(names <= counted for names in MEANT_TO_CHANGE.values())
 
 
 @pytest.mark.parametrize(

@@ -56,8 +56,12 @@ SCHEMA: Final[Mapping[str, str]] = {
     "unranked": "string",
     **dict.fromkeys(("settings", "extractors", "receipt"), "json"),
     **dict.fromkeys(("run", "source", "date", "submitter"), "string"),
+    "targets": "list<string>",
 }
 """Column of a `ResultRecord` -> its type; ``json`` is text."""
+
+ADDED: Final = ("targets",)
+"""Columns that files of older versions do not have."""
 
 DETAIL_SCHEMA: Final[Mapping[str, str]] = {
     **dict.fromkeys(("run", "item", "system", "kind", "content"), "string"),
@@ -174,9 +178,10 @@ def _records(files: Iterable[Path]) -> Iterator[ResultRecord]:
 
 def _record(row: Mapping[str, Any]) -> ResultRecord:
     lists = {key: tuple(row[key]) for key in ("items", "groups", "references", "reference_values")}
+    lists["targets"] = tuple(row.get("targets", ()))
     json_columns = {name: json.loads(row[name]) for name, kind in SCHEMA.items() if kind == "json"}
     record = ResultRecord(**{**row, **lists, **json_columns, "values": tuple(map(tuple, row["values"]))})
-    optional = (side for side in (record.references, record.reference_values) if side)
+    optional = (side for side in (record.references, record.reference_values, record.targets) if side)
     if any(len(side) != len(record.items) for side in (record.groups, record.values, *optional)):
         raise ValueError(f"columns of {record.system!r} differ in length")
     known = record.task in TASKS and record.kind in {"mean", "divergence"}
@@ -339,7 +344,8 @@ def _read(path: Path, schema: Mapping[str, str]) -> Iterator[dict[str, Any]]:
         _check_bound(path, file.metadata.num_rows, MAX_ROWS, "rows")
         _check_bound(path, n_values, MAX_VALUES, "values")
         n_rows = int(min(max(MAX_BATCH_BYTES // max(n_bytes, 1), 1), MAX_BATCH_ROWS))
-        if not file.schema_arrow.equals(wanted):
+        older = _arrow({name: kind for name, kind in schema.items() if name not in ADDED})
+        if not (file.schema_arrow.equals(wanted) or file.schema_arrow.equals(older)):
             raise CorruptRecordsError(f"{path} has other columns than a board has ({', '.join(schema)}); {remedy}")
         size = 0
         for batch in file.iter_batches(batch_size=n_rows, use_threads=False):

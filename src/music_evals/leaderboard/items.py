@@ -25,7 +25,7 @@ from music_evals.pipelines.intervals import intervals_of_means
 
 LEVELS: Final = {"baseline": 1, "control": 2}  # role -> level; that of others is 0
 
-_SIDES = ("groups", "references", "reference_values")
+_SIDES = ("groups", "references", "reference_values", "targets")
 
 
 def level(record: ResultRecord) -> int:
@@ -155,5 +155,7 @@ def _filled(
         key: None if math.isnan(end) else end for key, end in (("low", interval.low), ("high", interval.high))
     }
     seeds = tuple((value,) for value in values)
-    changed = dataclasses.replace(record, items=tuple(rows), groups=groups, values=seeds, references=(), **ends)
+    changed = dataclasses.replace(
+        record, items=tuple(rows), groups=groups, values=seeds, references=(), targets=(), **ends
+    )
     return Counted(dataclasses.replace(changed, value=interval.estimate), len(missing))

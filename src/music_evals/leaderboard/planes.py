@@ -44,7 +44,7 @@ def plane_of_table(entries: Sequence[Entry], *, seed: int = 0) -> dict[str, Any]
         values = np.array([_values(record, records[0].items) for record in records], dtype=np.float64).T
         own = np.array([groups.setdefault(name, len(groups)) for name in records[0].groups], dtype=np.int64)
         role = "system" if is_ranked(records[0]) else "control" if entry.last.role == "control" else "leaking"
-        systems[entry.name] = Edits(role, values[:, 0], values[:, 1:], own)
+        systems[entry.name] = Edits(role, values[:, 0], values[:, 1:], own, records[0].targets)
     sides = [systems.get(controls[name].name) for name in (CEILING, UNRELATED)]
     same, unrelated = (Clustered(side.values, side.groups) if side is not None else None for side in sides)
     if same is None or unrelated is None:

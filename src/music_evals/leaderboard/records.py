@@ -112,6 +112,8 @@ class ResultRecord:
     source: str = ""
     date: str = ""
     submitter: str = ""
+    # One an item, of the success of edits: what was asked, in the form of `annotations.targets_of`; else empty.
+    targets: tuple[str, ...] = ()
 
 
 ABOUT = ("id", "run", "source", "date", "submitter")
@@ -122,6 +124,8 @@ CONTENT = tuple(field.name for field in dataclasses.fields(ResultRecord) if fiel
 def id_of(record: ResultRecord) -> str:
     """Return the hash of what a record holds."""
     content = {name: getattr(record, name) for name in CONTENT}
+    if not record.targets:  # which older records do not have
+        del content["targets"]
     text = json.dumps(content, sort_keys=True, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:ID_DIGITS]
 
@@ -301,11 +305,12 @@ def _of_inpainting(run: LoadedResults) -> Iterator[ResultRecord]:
 def _of_scores(run: LoadedResults) -> Iterator[ResultRecord]:
     scores, scales = run.scores, run.results["scales"]
     is_transfer = (run.results.get("options") or {}).get("kind") == TRANSFERS
-    common, targets = _settings(run), _targets(run)
+    common, targets_hash = _settings(run), _targets(run)
     for system in scores.systems:
         pairs = scores.scored(system)
         texts: dict[str, Any] = {f"{name}s": tuple(pairs.text(name)) for name in ("item", "group", "reference")}
         settings = common | ({"target style": scores.header["judged"][system]["style"]} if is_transfer else {})
+        targets = tuple(pair.get("targets", "") for pair in pairs) if SUCCESS in scores.metrics else ()
         for metric in scores.metrics:
             cell = run.results["scores"][system][metric]
             record = _record(
@@ -320,7 +325,8 @@ def _of_scores(run: LoadedResults) -> Iterator[ResultRecord]:
                 **texts,
                 values=tuple((_number(value),) for value in pairs.values(metric)[:, 0].tolist()),
                 # success is compared where the same was asked
-                extractors=_extractors(run, metric) | ({"targets": targets} if metric in SUCCESS_SCORES else {}),
+                extractors=_extractors(run, metric) | ({"targets": targets_hash} if metric in SUCCESS_SCORES else {}),
+                targets=targets if metric == SUCCESS else (),
             )
             companion = scales[metric]["companion"] and not record.unranked and metric != SUCCESS
             yield dataclasses.replace(record, unranked="a companion of the metrics") if companion else record

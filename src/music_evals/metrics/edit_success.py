@@ -33,8 +33,9 @@ from music_evals.metrics.harmony import circle_of_fifths_distance
 from music_evals.metrics.tuning import moved_label, over_readings, shared_readings
 
 __all__ = [
-    "ANALYSED", "ERROR_BANDS", "SCORE_BAND", "VERDICTS", "Change", "chords_change", "instrument_change", "key_change",
-    "length_change", "loudness_change", "metre_change", "success", "tempo_change", "transpose_change", "verdict",
+    "ANALYSED", "ERROR_BANDS", "MEANT_TO_CHANGE", "SCORE_BAND", "VERDICTS", "Change", "chords_change",
+    "instrument_change", "key_change", "length_change", "loudness_change", "metre_change", "success", "tempo_change",
+    "transpose_change", "verdict",
 ]  # fmt: skip
 
 VERDICTS: Final = ("done", "not done", "cannot be told")
@@ -57,6 +58,30 @@ ERROR_BANDS: Final[Mapping[str, float]] = MappingProxyType(
 semitones, steps between keys, 1 for another metre, share of a progression, 1 for an instrument, octaves, dB. Of the
 edits on the tuning half of `benchmarks/preservation_validity/success.py` 19 in 20 lie within it (of transpositions 93
 in 100 on one renderer). With the band of the metre nothing can be told: it is heard wrong too often."""
+
+_HARMONY: Final = frozenset({"circle_of_fifths_distance", "major_minor_score", "chroma_dtw_similarity"})
+_MELODY: Final = frozenset({"motif_jaccard", "motif_recall", "melody_contour_accuracy"})
+_TIMES: Final = frozenset(
+    {"major_minor_score", "beat_f_measure", "information_gain", "segment_ari", "boundary_f_measure", "ssm_correlation"}
+    | {"voicing_recall", "melody_contour_accuracy"}
+)
+
+MEANT_TO_CHANGE: Final[Mapping[str, frozenset[str]]] = MappingProxyType(
+    {
+        "tempo": _TIMES | {"delta_bpm"},
+        "transpose": _HARMONY,
+        "key": _HARMONY | _MELODY,  # another mode has other intervals
+        "metre": _TIMES | _MELODY,
+        "chords": frozenset({"major_minor_score", "chroma_dtw_similarity"}),
+        "instrument_added": frozenset({"timbre_similarity"}),
+        "instrument_removed": frozenset({"timbre_similarity"}),
+        "length": _TIMES | _MELODY | {"chroma_dtw_similarity"},
+        "loudness": frozenset(),
+    }
+)
+"""Kind of target -> the scores of preservation that fall where it is reached and all else stays: what each sees of a
+recording is among what such an edit changes, as `datasets.known_edits` declares of its kinds. They say nothing of
+damage. Those of no facet are not named."""
 
 ANALYSED: Final = ("key", "chords")
 """What is analysed from the notes of scores, with the error of recordings; all else is read off them."""

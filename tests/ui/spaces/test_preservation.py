@@ -27,6 +27,7 @@ from music_evals.errors import (
     UnreadableFileError,
 )
 from music_evals.metrics.catalogue import CATALOGUE, SHOWN_AUXILIARY
+from music_evals.metrics.edit_success import MEANT_TO_CHANGE
 from music_evals.pipelines.preservation import AUXILIARY, PRESERVATION_METRICS, evaluate_preservation
 from music_evals.symbolic.midi import save_midi
 from music_evals.ui.spaces.preservation import (
@@ -92,7 +93,11 @@ def test_what_was_asked_is_measured_and_shown(examples, recordings):
     assert "'transpose=+2'" in code_of(pair)[0]
     picture = plane_html(recordings.bars, pair.targets)
     assert picture.count("<circle") == 2
-    assert 0 < preservation_of(recordings.bars) < 1
+    assert 0 < preservation_of(recordings.bars, ()) < 1
+    without = [bar for bar in recordings.bars if bar.score not in MEANT_TO_CHANGE["tempo"]]
+    assert (
+        preservation_of(recordings.bars, ["tempo"]) == preservation_of(without, ()) != preservation_of(without, ["key"])
+    )
     with pytest.raises(InvalidInputError):
         compared(examples[-1].original, examples[-1].edit, targets="faster")
 

@@ -6,13 +6,14 @@ between an identical pair (1) and the mean of unrelated pairs (0) that the bars 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from music_evals.annotations import FACETS
 from music_evals.benchmark.formats import plain
 from music_evals.benchmark.tasks.preservation.plots import plane_figure
 from music_evals.metrics.catalogue import PRESERVATION_METRICS
+from music_evals.metrics.edit_success import MEANT_TO_CHANGE
 from music_evals.pipelines.edit_success import TargetScore, success_of
 from music_evals.pipelines.intervals import mean_of_defined
 from music_evals.stats.plane import NO_ELLIPSE
@@ -25,12 +26,21 @@ if TYPE_CHECKING:
 __all__ = ["plane_html", "preservation_of"]
 
 
-def preservation_of(bars: Sequence[Bar]) -> float:
-    """Return the mean of the facets of a pair, each the mean of its metrics; NaN where none has both marks."""
+def preservation_of(bars: Sequence[Bar], targets: Collection[str]) -> float:
+    """Return the mean of the facets of a pair, each the mean of its metrics; NaN where none has both marks.
+
+    Metrics that the kinds of targets are meant to change do not count.
+    """
+    changed = frozenset[str]().union(*(MEANT_TO_CHANGE[kind] for kind in targets))
     facets: dict[str, list[float]] = {facet: [] for facet in FACETS}
     for bar in bars:
         marks = bar.marks
-        if bar.score in PRESERVATION_METRICS and bar.value is not None and marks.keys() == {"best", "chance"}:
+        if (
+            bar.score in PRESERVATION_METRICS
+            and bar.score not in changed
+            and bar.value is not None
+            and marks.keys() == {"best", "chance"}
+        ):
             chance = marks["chance"].value
             facets[bar.facet].append((bar.value - chance) / (marks["best"].value - chance))
     return mean_of_defined(list(map(mean_of_defined, facets.values())))
@@ -38,7 +48,7 @@ def preservation_of(bars: Sequence[Bar]) -> float:
 
 def plane_html(bars: Sequence[Bar], targets: Mapping[str, TargetScore]) -> Markup:
     """Return what became of each target, and the plane where both scores are known; escaped."""
-    scores = {"success": success_of(targets), "preservation": preservation_of(bars)}
+    scores = {"success": success_of(targets), "preservation": preservation_of(bars, targets)}
     point: dict[str, Any] = {"role": "system", "front": False}
     point |= {name: {"value": value, "ellipse": NO_ELLIPSE._asdict()} for name, value in scores.items()}
     unchanged = point | {"role": "control"}

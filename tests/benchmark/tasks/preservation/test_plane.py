@@ -29,9 +29,17 @@ SYSTEMS = {  # success, harmony and rhythm, each with its spread over the items
 
 
 def results_of(
-    systems: dict[str, tuple[float, float, float]] = SYSTEMS, *, targets: bool = True, n: int = N, **selection: Any
+    systems: dict[str, tuple[float, float, float]] = SYSTEMS,
+    *,
+    targets: bool = True,
+    requests: tuple[str, ...] = ("",),
+    n: int = N,
+    **selection: Any,
 ) -> tuple[dict[str, Any], Any]:
-    """Return the results of systems whose scores of an item are their own, and a spread of 0.05 that all share."""
+    """Return the results of systems whose scores of an item are their own, and a spread of 0.05 that all share.
+
+    `requests` are the targets of the items, in turn.
+    """
     names = [HARMONY, RHYTHM, *(["edit_success"] if targets else [])]
     header = {"variant": "corrected", "metrics": names[:2], "companions": names[2:], "extractors": {"features": {}}}
     dataset = {"id": "made_up", "config": None, "split": None, "revision": None}
@@ -49,6 +57,8 @@ def results_of(
         }
         about = {"item": item, "system": system}
         rows.append({"kind": "pair", **about, "group": item, "modality": "audio", **sides, "treatment": ""})
+        if request := requests[place % len(requests)]:
+            rows[-1]["targets"] = request
         values = [*(value + level[place] for value in preserved), success and success + level[::-1][place]]
         for name, value in zip(names, values, strict=False):
             score = {"metric": name, "value": float(value), "n": 1, "variant": "corrected"}
@@ -121,6 +131,25 @@ def test_facets_that_were_meant_to_change_are_in_no_mean() -> None:
     assert results["plane"]["facets"] == ["rhythm"]
     assert point["preservation"]["value"] == pytest.approx(0.4 / 0.75)
     assert "harmony" not in point
+
+
+def test_what_all_edits_are_asked_to_change_is_in_no_mean() -> None:
+    """The rhythm of an edit that is asked for another tempo is no damage."""
+    results, _ = results_of(requests=("tempo=1.2x",))
+    assert results["plane"]["facets"] == ["harmony"]
+    assert results["plane"]["systems"]["bold"]["preservation"]["value"] == pytest.approx(0.3 / 0.85)
+    assert results["facets"]["scores"]["bold"]["rhythm"]["value"] == pytest.approx(0.4 / 0.75)
+
+
+def test_what_some_edits_are_asked_to_change_counts_for_the_others() -> None:
+    """Every second edit, 0.05 / 11 above the others in the mean, is asked for another tempo."""
+    results, _ = results_of(requests=("loudness=+3 dB", "tempo=1.2x; loudness=+3 dB"))
+    point = results["plane"]["systems"]["bold"]
+    assert results["plane"]["facets"] == ["harmony", "rhythm"]
+    assert point["harmony"]["value"] == pytest.approx(0.3 / 0.85)
+    assert point["rhythm"]["value"] == pytest.approx((0.4 - 0.05 / 11) / 0.75)
+    control = results["plane"]["systems"][CEILING]
+    assert control["rhythm"]["value"] == pytest.approx(1 - 0.05 / 11 / 0.75)
 
 
 def test_without_targets_nothing_changes() -> None:

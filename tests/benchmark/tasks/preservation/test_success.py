@@ -26,7 +26,7 @@ TUNES = {
     "b": (67, 71, 74, 67, 72, 76, 79, 74),
     "c": (62, 65, 69, 74, 72, 69, 65, 62),
 }
-OPTIONS = ("--metrics", "circle_of_fifths_distance", "--resamples", "20", "--workers", "1", "--no-report")
+OPTIONS = ("--metrics", "circle_of_fifths_distance,motif_jaccard", "--resamples", "20", "--workers", "1", "--no-report")
 
 
 def save_tune(folder: Path, name: str, tune: str, up: int = 0) -> str:
@@ -99,6 +99,9 @@ def test_a_board_takes_the_results(run: Path, tmp_path: Path) -> None:
     points = table["plane"]["systems"]
     assert [name for name, point in points.items() if point["front"]] == ["mover"]
     in_run = load_results(run).results["plane"]["systems"]
+    # the key of what was asked to be a tone higher is no damage
+    assert points["mover"].keys() & {"harmony", "melody"} == set()
+    assert points["mover"]["preservation"]["value"] == points["lazy"]["preservation"]["value"] == 1
     for name, axis in itertools.product(points, ("success", "preservation")):
         assert points[name][axis]["value"] == in_run[name][axis]["value"], (name, axis)
     assert "<ellipse" in (tmp_path / "tables" / "index.html").read_text()

@@ -78,7 +78,7 @@ def make_controls(
     """
     originals: dict[str, Pair] = {}
     # a pair of which something was asked comes before others: the controls are asked for the same
-    for pair in sorted(pairs, key=lambda pair: (not getattr(pair, "targets", ""), pair.item, pair.system)):
+    for pair in sorted(pairs, key=lambda pair: (not pair.targets, pair.item, pair.system)):
         originals.setdefault(pair.reference.content, pair)
     chosen = sorted(originals.values(), key=lambda pair: _draw(pair.reference.content, seed))[:MOST_PAIRS]
     same = [

@@ -46,7 +46,7 @@ from music_evals.protocols import RENDERED_DATASETS, RENDERERS, load_plugin
 from music_evals.symbolic.files import READERS
 
 __all__ = [
-    "AUDIO_SUFFIXES", "CEILING", "CONTROLS", "REENCODED", "UNRELATED", "Columns", "EditPair", "MusicFile", "Pair",
+    "AUDIO_SUFFIXES", "CEILING", "CONTROLS", "REENCODED", "UNRELATED", "Columns", "MusicFile", "Pair",
     "PairSet", "pairs_in_folders", "pairs_in_manifest", "pairs_of_dataset",
 ]  # fmt: skip
 
@@ -72,13 +72,6 @@ class MusicFile:
     path: str  # where it is read: a path or a URL
     name: str  # what records call it: its path within what was given
     content: str  # hash of its bytes, or the fingerprint of what lies at a URL
-
-
-@dataclasses.dataclass(frozen=True)
-class EditPair(Pair):
-    """An edit, its original, and what was asked of whoever made it, in the form of `annotations.targets_of`."""
-
-    targets: str = ""
 
 
 class Columns(NamedTuple):
@@ -327,4 +320,4 @@ def _pair(candidate: _Candidate, contents: dict[Location, str | MusicEvalsError]
             f"{reference.name} is {kind} and {estimate.name} {other}; compare two recordings, or two scores"
         )
     group = candidate.group or reference.content
-    return EditPair(candidate.item, candidate.system, group, kind, reference, estimate, targets=candidate.targets)
+    return Pair(candidate.item, candidate.system, group, kind, reference, estimate, targets=candidate.targets)

@@ -1,8 +1,10 @@
 """Success over preservation: a point for each system, and whether it does better than the controls in either.
 
 Across is how much of what was asked is there (`edit_success`); up is the mean of the facets between unrelated music (0)
-and the same music (1), as `facets` has them, or one of them. A facet that the edits were meant to change, or that has
-no score in the run, is in no mean. Both are over the edits whose success is measured.
+and the same music (1), as `facets` has them, or one of them. A score that an edit's targets are meant to change
+(`metrics.edit_success.MEANT_TO_CHANGE`) says nothing of damage: it does not count for that edit, and for none where all
+edits of a system are meant to change it. Nor does a facet that the run says is meant to change, or that has no score
+left. Both are over the edits whose success is measured.
 
 The two are never made one number: what a success is worth in damage is a question of the task, every weight would be
 ours, and with most weights a system that does next to nothing wins. So the only order is the Pareto front: those that
@@ -13,17 +15,20 @@ System and control are compared source by source, by the means of their edits, a
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from music_evals.annotations import targets_of
 from music_evals.benchmark.formats import SIGNIFICANCE
-from music_evals.benchmark.score_table import OUTSIDE, ScoreTable
+from music_evals.benchmark.score_table import OUTSIDE, Mask, ScoreTable
 from music_evals.benchmark.tables import PLANE_AXES
 from music_evals.benchmark.tasks.preservation.facets import Calibrated, calibrated
 from music_evals.benchmark.tasks.preservation.pairs import CEILING
+from music_evals.metrics.edit_success import MEANT_TO_CHANGE
 from music_evals.pipelines.edit_success import SUCCESS
 from music_evals.stats import holm, mean_interval, paired_mean_tests
 from music_evals.stats.calibration import Clustered, combined_positions
@@ -43,12 +48,18 @@ class Edits(NamedTuple):
     """Scores of preservation, shape (n, n_metrics)."""
     groups: Integers
     """Source of each edit, by numbers that all systems share."""
+    targets: Sequence[str] = ()
+    """What was asked of each edit, in the form of `annotations.targets_of`; nothing where that is not known."""
 
-    @property
-    def measured(self) -> Edits:
-        """Those whose success is measured."""
-        chosen = ~np.isnan(self.success)
-        return Edits(self.role, self.success[chosen], self.values[chosen], self.groups[chosen])
+
+class _Measured(NamedTuple):
+    """The edits of one system whose success is measured."""
+
+    role: str
+    success: Floats
+    values: Floats  # NaN where an edit is meant to change it
+    groups: Integers
+    changed: Mask  # metrics that all of them are meant to change, shape (n_metrics,)
 
 
 def plane_of(score_table: ScoreTable, **options: Any) -> dict[str, Any]:
@@ -60,7 +71,9 @@ def plane_of(score_table: ScoreTable, **options: Any) -> dict[str, Any]:
     for name, role in score_table.roles.items():
         pairs = score_table.scored(name)
         success = pairs.values(SUCCESS)[:, 0]
-        systems[name] = Edits(role, success, pairs.values(*held.scales), pairs.codes("group").astype(np.int64))
+        groups = pairs.codes("group").astype(np.int64)
+        targets = [pair.get("targets", "") for pair in pairs]
+        systems[name] = Edits(role, success, pairs.values(*held.scales), groups, targets)
     return plane(held, systems, intended=score_table.header.get("intended", ()), **options)
 
 
@@ -83,9 +96,12 @@ def plane(
     ``"not told apart"``, ``"undecided"`` where test and interval disagree, or ``"not compared"``. Nothing where no
     facet has a score, or no system an edit whose success is measured.
     """
-    facets = [facet for facet in held.by_facet if facet not in intended and held.weights(facet).any()]
-    measured = {name: chosen for name, edits in systems.items() if len((chosen := edits.measured).success)}
+    measured = {name: own for name, edits in systems.items() if len((own := _measured(edits, held)).success)}
     ranked = [name for name, edits in measured.items() if edits.role not in OUTSIDE]
+    changed = np.logical_or.reduce([measured[name].changed for name in ranked]) if ranked else ()
+    meant = [name for name, is_changed in zip(held.scales, changed, strict=False) if is_changed]
+    held = dataclasses.replace(held, barred={**held.barred, **dict.fromkeys(meant, "edits are meant to change it")})
+    facets = [facet for facet in held.by_facet if facet not in intended and held.weights(facet).any()]
     if not facets or not ranked:
         return {}
     ups = {PLANE_AXES[1]: held.whole(facets)} | ({facet: held.weights(facet) for facet in facets} if facets[1:] else {})
@@ -103,6 +119,19 @@ def plane(
     for name, is_on in zip(ranked, pareto_front(places).tolist(), strict=True):
         points[name]["front"] = is_on
     return {"facets": facets, "systems": points, "tests": tests}
+
+
+def _measured(edits: Edits, held: Calibrated) -> _Measured:
+    """Return the edits whose success is measured, without the scores that each is meant to change."""
+    chosen = np.flatnonzero(~np.isnan(edits.success))
+    meant = np.zeros((len(chosen), len(held.scales)), dtype=bool)
+    for row, place in enumerate(chosen.tolist() if edits.targets else ()):
+        changed = frozenset[str]().union(*(MEANT_TO_CHANGE[target.kind] for target in targets_of(edits.targets[place])))
+        meant[row] = [name in changed for name in held.scales]
+    always: Mask = np.logical_and.reduce(meant, axis=0)
+    # a control has a point whatever its own edits, of which there are fewer, are meant to change
+    values = np.where(meant & ~always, np.nan, edits.values[chosen])
+    return _Measured(edits.role, edits.success[chosen], values, edits.groups[chosen], always)
 
 
 def _tests(
@@ -123,7 +152,7 @@ def _tests(
     return tests
 
 
-def _point(edits: Edits, held: Calibrated, ups: Mapping[str, Floats], **options: Any) -> dict[str, Any]:
+def _point(edits: _Measured, held: Calibrated, ups: Mapping[str, Floats], **options: Any) -> dict[str, Any]:
     """Return the cells of a system: success, and each way up with the ellipse about the two."""
     confidence = options["confidence"]
     across = mean_interval(edits.success, edits.groups, confidence=confidence, span=(0.0, 1.0))
@@ -146,7 +175,7 @@ def _point(edits: Edits, held: Calibrated, ups: Mapping[str, Floats], **options:
     return point
 
 
-def _by_source(edits: Edits, held: Calibrated, facets: Sequence[str]) -> tuple[Integers, Floats]:
+def _by_source(edits: _Measured, held: Calibrated, facets: Sequence[str]) -> tuple[Integers, Floats]:
     """Return sources and, for each, the means over its edits of success and preservation, shape (sources, 2)."""
     places = held.places(edits.values)
     # of an edit, the mean of the facets that it defines, each the mean of its metrics

@@ -35,7 +35,6 @@ from music_evals.benchmark.tasks.preservation.pairs import (
     CONTROLS,
     UNRELATED,
     Columns,
-    EditPair,
     Pair,
     PairSet,
     pairs_in_folders,
@@ -245,7 +244,7 @@ class Preservation(Task):
                 remove_results(out)
             store = FeatureStore(Path(settings.features or scratch / "features").absolute())
             store.try_out()
-            requests = {pair.targets for pair in pairs.pairs if isinstance(pair, EditPair)}
+            requests = {pair.targets for pair in pairs.pairs}
             targets = {target for text in requests if text for target in targets_of(text)}
             if targets:
                 features = dict.fromkeys((*measures.features, *features_for(targets)))

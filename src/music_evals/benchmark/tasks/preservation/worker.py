@@ -18,7 +18,7 @@ from music_evals.annotations import Features, Score, targets_of
 from music_evals.audio.io import DEFAULT_AUDIO_LIMITS, Audio, load_audio
 from music_evals.benchmark.formats import plain
 from music_evals.benchmark.rows import score_or_reason
-from music_evals.benchmark.tasks.preservation.pairs import CONTROLS, EditPair, MusicFile, Pair
+from music_evals.benchmark.tasks.preservation.pairs import CONTROLS, MusicFile, Pair
 from music_evals.errors import MusicEvalsError, located
 from music_evals.locations import fetched
 from music_evals.pipelines.edit_success import (
@@ -77,7 +77,7 @@ class PairScorer:
         scores = {name: score_or_reason(value.value, value.reason) for name, value in scored.values.items()}
         scores |= {name: _failed(error) for name, error in scored.failures.items()}
         explanation: dict[str, Any] = {}
-        if self.kinds and isinstance(pair, EditPair):
+        if self.kinds:
             success, explanation = _success(sides, pair)
             scores |= success
         outlined = {} if pair.system in CONTROLS else {pair.reference: reference, pair.estimate: estimate}
@@ -109,7 +109,7 @@ class PairScorer:
         return self._sources[key]
 
 
-def _success(sides: Sequence[tuple[Source, Measured | None]], pair: EditPair) -> tuple[dict[str, Any], dict[str, Any]]:
+def _success(sides: Sequence[tuple[Source, Measured | None]], pair: Pair) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the scores of what was asked, and what became of each target, both as in `rows.Scorer`."""
     wanted = targets_of(pair.targets)
     failures = [
