@@ -355,8 +355,10 @@ def swing_ratio(reference: Beats, estimate: Beats, *, variant: str = "corrected"
     """
     check_variant(variant)
     for side, beats in (("reference", reference), ("estimate", estimate)):
-        if len(beats.times_sec) < LEAST_BEATS or not len(beats.onsets):
-            return undefined("swing_ratio", f"the {side} has fewer than {LEAST_BEATS} beats, or no onsets between them")
+        if len(beats.times_sec) < LEAST_BEATS:
+            return undefined("swing_ratio", f"the {side} has fewer than {LEAST_BEATS} beats")
+        if not len(beats.onsets):
+            return undefined("swing_ratio", f"the beats of the {side} come without onsets")
     places = np.arange(_PLACES) / (_PLACES - 1)
     inner = places[(places >= _BETWEEN_BEATS[0]) & (places <= _BETWEEN_BEATS[1])]
     changes = np.linspace(-SWING_OCTAVES, SWING_OCTAVES, 61)
