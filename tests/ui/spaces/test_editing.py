@@ -60,7 +60,7 @@ def tune(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.fixture(scope="module")
 def transposed(tune: str) -> EditedUpload:
-    return edited(tune, Wishes("transposition", "semitones=3"))
+    return edited(tune, Wishes("transposition", "semitones=3", text="Play it up three semitones."))
 
 
 @pytest.fixture(scope="module")
@@ -178,7 +178,7 @@ def test_the_commands_that_are_offered_make_the_same_edit_and_scores(
 
 @pytest.mark.slow
 def test_only_the_first_half_minute_is_edited_and_one_channel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def no_stages(*_: str, start: float) -> Iterator[preservation.Stage]:
+    def no_stages(*_: str, start: float, targets: str) -> Iterator[preservation.Stage]:
         yield from ()
 
     monkeypatch.setattr(preservation, "compare_uploads", no_stages)
@@ -294,6 +294,15 @@ def test_everything_that_is_shown_is_there(transposed: EditedUpload) -> None:
     assert "--set semitones=3" in shell
     assert Path(json_path).is_file()
     assert [_cancelled("Editing ..."), _cancelled("Done.")] == ["Cancelled.", "Done."]
+
+
+def test_what_the_words_ask_for_is_measured(transposed: EditedUpload) -> None:
+    score = transposed.pair.targets["transpose"]
+    assert (score.verdict, score.success) == ("done", pytest.approx(1, abs=0.05))
+    _, shell = code_of(transposed)
+    assert "--targets transpose=+3" in shell
+    flutes = Wishes("zeta", source_prompt="a piano solo", target_prompt="a flute solo").instruction
+    assert [target.kind for target in flutes.targets] == ["instrument_added", "instrument_removed"]
 
 
 def test_an_instruction_in_words_is_told_as_it_is(equalised: tuple[list[preservation.Stage], EditedUpload]) -> None:

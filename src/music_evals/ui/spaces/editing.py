@@ -22,7 +22,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
-from music_evals.annotations import EditInstruction, EditorInfo, EditRequest, EditResult
+from music_evals.annotations import EditInstruction, EditorInfo, EditRequest, EditResult, targets_text
+from music_evals.annotations.target_words import targets_between, targets_in_words
 from music_evals.audio.io import encode_flac, load_audio, load_channels
 from music_evals.benchmark.tasks.edits.work import check_editor, make_editor, read_parameters
 from music_evals.errors import InvalidInputError, UnknownNameError
@@ -135,7 +136,7 @@ class Wishes(NamedTuple):
 
     @property
     def instruction(self) -> EditInstruction:
-        """The same for a system; without words it says that the parameters decide."""
+        """The same for a system; without words it says that the parameters decide, and targets are read off them."""
         pair = f"Change {self.before} to {self.after}." if self.before.strip() else ""
         return EditInstruction(
             text=self.text.strip() or self.target_prompt.strip() or pair or "What the parameters say.",
@@ -143,6 +144,7 @@ class Wishes(NamedTuple):
             source_prompt=self.source_prompt.strip(),
             before=self.before.strip(),
             after=self.after.strip(),
+            targets=targets_in_words(self.text) or targets_between(self.source_prompt, self.target_prompt),
         )
 
 
@@ -187,7 +189,8 @@ def edit_upload(upload: str | None, wishes: Wishes) -> Generator[preservation.St
         paths = [Path(folder, name) for name in ("original.flac", "edit.flac")]
         paths[0].write_bytes(encode_flac(request.audio.T, request.sample_rate))
         paths[1].write_bytes(edit)
-        pair = yield from preservation.compare_uploads(*map(str, paths), start=SHARE_EDITING)
+        wanted = targets_text(request.instruction.targets)
+        pair = yield from preservation.compare_uploads(*map(str, paths), targets=wanted, start=SHARE_EDITING)
     about = {"source": name, "source_sha256": request.content(), "instruction": wishes.instruction.to_dict()}
     return EditedUpload(name, wishes, result, pair, editor.info.changes, _archive(edit, about | provenance_of(result)))
 
@@ -253,7 +256,7 @@ def code_of(edited: EditedUpload) -> tuple[str, str]:
         words += ["--weights", offer.place, *(("--weights-revision", offer.revision) if offer.revision else ())]
     flags = {
         "--instruction": wishes.text, "--target-prompt": wishes.target_prompt, "--source-prompt": wishes.source_prompt,
-        "--before": wishes.before, "--after": wishes.after,
+        "--before": wishes.before, "--after": wishes.after, "--targets": targets_text(wishes.instruction.targets),
     }  # fmt: skip
     words += [part for flag, text in flags.items() if text.strip() for part in (flag, text.strip())]
     words += ["--seed", str(wishes.seed), "--out", "edited"]
