@@ -30,8 +30,8 @@ def shared_readings(reference: float, estimate: float) -> tuple[tuple[int, float
 
     With d the distance of the tunings, estimate less reference, k the nearest integer and e = d - k, the estimate's
     pitch classes lie k semitones and e above those of the reference. They are read as moved by k, and from |e| = 0.25
-    on as moved to the next semitone as well, with a weight that grows evenly from 0 to 1/2 at the quarter tone,
-    |e| = 1/2, where both neighbours are equally near.
+    on as moved to the next semitone as well, with a weight that grows evenly from 0 to 1/2 at the quarter tone, where
+    both neighbours are equally near.
 
     Parameters
     ----------
