@@ -67,7 +67,8 @@ def test_a_task_filters(capsys: pytest.CaptureFixture[str]) -> None:
     assert {"harmony_preservation", "music_context_preservation"} < set(kept)
     assert not {"note_f1", "lyric_song", "musical_inpainting"} & set(kept)
     assert set(listed("metrics", capsys, "--task", "lyric_writing")) == {*LYRIC_SCORES, *CONTENT}
-    assert set(listed("metrics", capsys, "--task", "edits")) == {*SUCCESS_SCORES}
+    by_text = {"text_audio_similarity", "text_direction", "instruction_rank", "lpaps"}
+    assert set(listed("metrics", capsys, "--task", "edits")) == {*SUCCESS_SCORES} | by_text
     assert list(lines("datasets", capsys, "--task", "inpainting")) == ["ailabs_1k7", "irish_folk", "jsb_chorales"]
     assert list(lines("models", capsys, "--task", "descriptions")) == ["music_tagger"]
     assert list(lines("tasks", capsys, "--task", "discrepancy")) == ["discrepancy"]

@@ -88,9 +88,9 @@ def test_nothing_else_is_taken_for_an_answer(
     assert again("seed", seeds=[0, 2]) == 70
     assert again("temperature", temperature=0.5) == 3 * 70
     assert again("fewer", limit=66) == 3 * 2  # the first chunk is the same
-    entry = next((tmp_path / "cache").rglob("*.entry"))
-    entry.write_bytes(entry.read_bytes()[:-1])
-    assert again("damaged") in {64, 6, 2}
+    for entry in (tmp_path / "cache").rglob("*.entry"):
+        entry.write_bytes(entry.read_bytes()[:-1])
+    assert again("damaged") == 3 * 70
     (fake_model / "model.safetensors").write_bytes(b"other weights")
     assert again("weights") == 3 * 70
     monkeypatch.setattr(runner, "kernels", lambda: "another kind of processor")
