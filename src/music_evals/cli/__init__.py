@@ -27,6 +27,7 @@ EXIT_INTERRUPTED = 130  # 128 + SIGINT, as shells have it
 GRACE_SEC = 5
 ESCAPED_ERRORS = {"strict", "surrogateescape", "backslashreplace"}
 HAS_ALARMS = hasattr(signal, "SIGALRM")  # Windows has none
+ENDING = (signal.SIGINT, signal.SIGALRM) if HAS_ALARMS else (signal.SIGINT,)
 interrupts: list[int] = []  # that came
 INTERRUPTED = "music-evals: interrupted; give the same command again to go on"
 
@@ -42,7 +43,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
             # last of all: threads of other libraries, stopped halfway, cannot be taken down in order
             atexit.register(lambda: code == EXIT_INTERRUPTED and os._exit(code))
             signal.signal(signal.SIGINT, _wait)
-        _escape_streams()
+        # characters that stdout or stderr lacks are written as JSON does, so that JSON stays JSON; whoever asked for
+        # another way, as by PYTHONIOENCODING=ascii:replace, keeps it
+        codecs.register_error("music_evals.escape", _escape)
+        for stream in (sys.stdout, sys.stderr):
+            if isinstance(stream, io.TextIOWrapper) and stream.errors in ESCAPED_ERRORS:
+                stream.reconfigure(errors="music_evals.escape")
         if owns_process:
             signal.signal(signal.SIGINT, _interrupt)
             if interrupts:
@@ -58,22 +64,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     finally:
         if arguments is not None:
             sys.unraisablehook = shown
-        if owns_process:  # the interpreter takes a while to end
-            signal.signal(signal.SIGINT, lambda *_: os._exit(code))
-            if HAS_ALARMS:
-                signal.signal(signal.SIGALRM, lambda *_: os._exit(code))
+        for number in ENDING if owns_process else ():  # the interpreter takes a while to end
+            signal.signal(number, lambda *_: os._exit(code))
     return code
-
-
-def _escape_streams() -> None:
-    """Write characters that stdout or stderr lacks as JSON does, so that JSON stays JSON.
-
-    Whoever asked for another way, as by PYTHONIOENCODING=ascii:replace, keeps it.
-    """
-    codecs.register_error("music_evals.escape", _escape)
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper) and stream.errors in ESCAPED_ERRORS:
-            stream.reconfigure(errors="music_evals.escape")
 
 
 def _wait(*_: Any) -> None:
