@@ -26,7 +26,7 @@ def test_a_recording_is_edited_heard_judged_and_kept(open_space: Any, screenshot
     page.wait_for_selector("#about >> text=highest_hz")
     page.click("#edit")
     page.wait_for_selector("#status >> text=edited by noise_vocoder in", timeout=120_000)
-    assert page.locator("#scores .score").count() == 15  # the eleven, and four auxiliary metrics
+    assert page.locator("#scores .score").count() == 16  # the eleven, and five auxiliary metrics
     assert page.locator("#player .timeline").count() >= 1
     screenshot(page, "editing")
     with page.expect_download() as waiting:

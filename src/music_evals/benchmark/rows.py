@@ -115,7 +115,7 @@ class PairJob(Job):
 
     def selection(self, rows: Records) -> Iterable[Row]:
         """Return the rows that say what is scored in this session; nothing if the last ones of `rows` say the same."""
-        if "pair" in rows.kinds and any(pair.targets for pair in self._chosen):
+        if "pair" in rows.kinds and any(getattr(pair, "targets", "") for pair in self._chosen):
             self._check_targets(rows)
         selected: Row = {"kind": "selection", "systems": list(self.pair_set.systems), **self.about}
         start, tables = last_selection(rows) if "selection" in rows.kinds else (-1, [])
@@ -129,7 +129,7 @@ class PairJob(Job):
     def _check_targets(self, rows: Records) -> None:
         """Raise where other targets than these were named of a pair that is recorded."""
         targets: dict[tuple[str, ...], str] = {
-            (pair.item, pair.system, pair.reference.content, pair.estimate.content): pair.targets
+            (pair.item, pair.system, pair.reference.content, pair.estimate.content): getattr(pair, "targets", "")
             for pair in self._chosen
         }
         for row in rows.of("pair"):
@@ -144,7 +144,8 @@ class PairJob(Job):
                 side: {"name": file.name, "content": file.content}
                 for side, file in (("reference", pair.reference), ("estimate", pair.estimate))
             }
-            request = {"targets": pair.targets} if pair.targets else {}  # on which success depends
+            targets = getattr(pair, "targets", "")  # on which success depends; pairs of other packages may lack it
+            request = {"targets": targets} if targets else {}
             yield {"kind": "pair", **about, **sides, "treatment": pair.treatment, **request}
         yield from ({"kind": "pair", **dataclasses.asdict(failure)} for failure in self.pair_set.failures)
 

@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 TITLE: Final = "What did the edit preserve?"
 INTRO: Final = (
     "Give an original and an edited version of the same music, two recordings of at most six minutes or two scores "
-    "(MIDI, MusicXML, ABC). You get the eleven scores of music context preservation with four auxiliary metrics, "
+    "(MIDI, MusicXML, ABC). You get the eleven scores of music context preservation with five auxiliary metrics, "
     "what changed in plain words, and both versions side by side to hear and see."
 )
 PLAY_RATE: Final = 44100  # Hz; what is analysed has half of it

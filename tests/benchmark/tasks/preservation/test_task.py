@@ -161,7 +161,7 @@ def test_names_of_metrics(folders: dict[str, Any], tmp_path: Path) -> None:
     assert len(Settings(tmp_path, **folders, metrics="all", companions="all").measures.scores) == 29
     some = Settings(tmp_path, **folders, metrics="delta_bpm, circle_of_fifths_distance", companions="tempo_log2")
     assert some.measures.scores == ("circle_of_fifths_distance", "delta_bpm", "tempo_log2")
-    # four auxiliary metrics beside all eleven, unless others are asked for, and none beside chosen ones
+    # five auxiliary metrics beside all eleven, unless others are asked for, and none beside chosen ones
     assert set(Settings(tmp_path, **folders).measures.companions) == set(SHOWN_AUXILIARY)
     assert Settings(tmp_path, **folders, companions="none").measures.companions == ()
     assert Settings(tmp_path, **folders, metrics="delta_bpm").measures.companions == ()
