@@ -164,9 +164,9 @@ def test_first_losses_and_last_weights_are_those_of_the_golden_file(recipe: str,
     golden = json.loads(GOLDEN.read_text(encoding="utf-8"))[recipe]
     now = trained(recipe, tmp_path)
     assert now["n_losses"] == golden["n_losses"]
-    # other processors round otherwise, and steps enlarge it: of infill_transformer 1e-6 at the tenth, 2e-4 at the last
-    assert now["losses"][:10] == pytest.approx(golden["losses"][:10], rel=1e-5)
-    assert now["losses"][10:] == pytest.approx(golden["losses"][10:], rel=5e-4)
+    # other processors round otherwise; where steps enlarge that, the file has what such a one computes
+    recorded = [golden[name] for name in ("losses", "losses_avx512") if name in golden]
+    assert any(now["losses"] == pytest.approx(losses, rel=1e-5) for losses in recorded), (now["losses"], recorded)
     assert now["weights"] == pytest.approx(golden["weights"], rel=1e-4)  # half precision
 
 
