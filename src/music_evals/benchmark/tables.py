@@ -249,9 +249,9 @@ def plane_block(results: Mapping[str, Any]) -> Block:
     caption = (
         f"Over the {wording['items']} whose success is measured. Preservation is the mean of "
         f"{', '.join(plane['facets'])}, without the scores that an edit was asked to change. On the front: beaten by "
-        "no other in both, and its success is told from that of the music unchanged. Against a control, success and below "
-        f"it preservation: paired by {wording['groups'].removesuffix('s')}, p < {SIGNIFICANCE} by Holm over all "
-        f"{len(plane['tests'])}; undecided where test and interval disagree"
+        "no other in both, and its success is told from that of the music unchanged. Against a control, success and "
+        f"below it preservation: paired by {wording['groups'].removesuffix('s')}, p < {SIGNIFICANCE} by Holm over "
+        f"all {len(plane['tests'])}; undecided where test and interval disagree"
     )
     head = ("Success ↑", "Preservation ↑", "On the front", wording["items"], *(f"Against {name}" for name in controls))
     return Block("Success and preservation", head, tuple(rows), caption=caption)
